@@ -9,7 +9,7 @@ use Spindle\Worker\Internal\ValueSerializer;
 
 /**
  * A task whose code, argument and outcome are bytes. An {@see Executor} that runs tasks on other machines sends the
- * bytes. A process on the other machine submits the task to a pool; the process does not need the task's classes.
+ * bytes. On the other machine, a process submits the task to a pool. This process does not need the task's classes.
  *
  *     $code = PortableTask::encode($task);                                       // in the caller
  *     $bytes = $pool->submit(new PortableTask($code, null, 1, $id))->await();    // on the other machine
@@ -19,10 +19,10 @@ use Spindle\Worker\Internal\ValueSerializer;
  */
 final class PortableTask
 {
-    /** Key with which {@see TaskCode} signs closures. Not secret, because the sender signs the whole message. */
+    /** Key with which {@see TaskCode} signs closures. Not secret, because the sender signs all bytes of the task. */
     private const SIGNATURE_KEY = 'the signature of the whole counts';
 
-    /** Maximum cached callables. All tasks of a map() call have the same code. */
+    /** Maximum cached callables. The cache exists because all tasks of a map() call have the same code. */
     private const MAX_CACHED_CALLABLES = 16;
 
     /** @var array<string, \Closure> callables that several tasks may share ({@see mayShare()}), by code */
@@ -34,8 +34,8 @@ final class PortableTask
      * @param int         $attempt        value of {@see TaskContext::$attempt} in the task
      * @param string|null $idempotencyKey value of {@see TaskContext::$idempotencyKey} in the task
      * @param int|null    $maxResultBytes size limit of the outcome and of each item, in bytes; null for no limit
-     * @param bool        $announced      whether to report the array [$idempotencyKey] when the task starts. In both
-     *                                    cases, reports of the task arrive as [$idempotencyKey, serialized value]
+     * @param bool        $announced      whether the pool's $onReport receives [$idempotencyKey] when the task starts.
+     *                                    Reports by the task always arrive as [$idempotencyKey, serialized value]
      */
     public function __construct(
         private readonly string $code,

@@ -12,9 +12,9 @@ use Spindle\Internal\WeakTimer;
 /**
  * Limits the bytes of large results that are in this process at the same time: see {@see WorkerPoolOptions::$budget}.
  *
- * If more than 64 KiB of a worker's result are unread, the pool reads them only when they fit into the unused part of
- * the budget. While no byte of the budget is used, a result of any size fits. When the application receives a result,
- * the bytes are released. If it keeps the result, it can count them again with {@see forceAcquire()}.
+ * When the pool must still read more than 64 KiB of a worker's result, it waits until these bytes fit into the unused
+ * part of the budget. While no byte of the budget is used, a result of any size fits. The pool releases the bytes when
+ * the application receives the result. An application that keeps it can count it again with {@see forceAcquire()}.
  */
 final class ResultBudget
 {

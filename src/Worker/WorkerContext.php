@@ -11,8 +11,8 @@ enum WorkerContext
     case Process;
 
     /**
-     * A fork of a process that has only loaded the autoloaders and the bootstrap file. Inherits the same as a new
-     * process, but starts faster and shares the memory of loaded code. Needs ext-pcntl and ext-posix.
+     * A fork of a process that has only loaded the autoloaders and the bootstrap file. Forks inherit the same as a new
+     * process, but start faster and share the memory of loaded code. Needs ext-pcntl and ext-posix.
      */
     case Fork;
 

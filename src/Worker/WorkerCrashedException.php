@@ -17,7 +17,7 @@ final class WorkerCrashedException extends TaskException
         /** Signal that ended the worker; null after an exit, or if unknown. */
         public readonly ?int $signal,
         public readonly bool $calledExit,
-        /** Text of PHP's fatal error, or the reason why a remote job has no result; null without either. */
+        /** Text of PHP's fatal error, or the reason why a remote job has no result; null if there is neither. */
         public readonly ?string $error,
         /** The end of the worker's standard error, at most 8 KiB. Possibly includes output of earlier tasks. */
         public readonly string $stderr,
@@ -30,10 +30,10 @@ final class WorkerCrashedException extends TaskException
     }
 
     /**
-     * @param string|null $error PHP's fatal error; or why there is no result, if it is unknown how the worker ended
+     * @param string|null $error PHP's fatal error; or why the task has no result, if the end of its worker is unknown
      * @param bool $isCrashLimit whether the task gets no retry only because it has ended too many workers
      * @param int|null $tooLargeBytes bytes of the task's data, if this data used up the worker's memory; otherwise null
-     * @param int $keptBytes bytes that earlier tasks had kept, if they used up the worker's memory; otherwise 0
+     * @param int $keptBytes bytes that earlier tasks had kept, if these bytes used up the worker's memory; otherwise 0
      */
     public static function died(
         ?int $exitCode,

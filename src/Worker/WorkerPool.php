@@ -138,9 +138,10 @@ final class WorkerPool implements Executor, Statistics
      * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped.
      *
      * A running map() still yields the results of the values that it has read. Then it throws ExecutorClosedException,
-     * unless it had reached the end of the input before close(). (A closed pool does not ask an iterator whether more
-     * values follow.) If a loop over results calls close(), the pool keeps all further results of this loop in memory.
-     * For a generator task, close() waits until the task has ended or the caller's generator was destroyed.
+     * unless it had reached the end of the input before close(). The end of an iterator is reached only when map() has
+     * asked for a value after the last one. If a loop over results calls close(), the pool keeps all further results of
+     * this loop in memory, because the loop can't read them before close() returns. For a generator task, close() waits
+     * until the task has ended or the caller's generator was destroyed.
      *
      * Cancellation: ends the workers and the remaining tasks as {@see kill()} does.
      *

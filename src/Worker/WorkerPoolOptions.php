@@ -8,7 +8,7 @@ use Psr\Log\LoggerInterface;
 use Spindle\Internal\NumberRange;
 use Spindle\Internal\WorkingDirectory;
 
-/** Options of a pool besides its size and retries. */
+/** Options of a {@see WorkerPool} besides its size and retries. */
 final class WorkerPoolOptions
 {
     /** Smallest maxLifetime, in seconds. A worker that expires before its first task would be replaced endlessly. */
@@ -27,8 +27,8 @@ final class WorkerPoolOptions
      * @param float $idleTimeout seconds without a task after which a worker ends; INF for never
      * @param int|null $maxTasks tasks after which a worker is replaced; null for no limit
      * @param float|null $maxLifetime seconds after which a worker is replaced; null for no limit
-     * @param int|null $maxMemoryGrowthBytes bytes by which a worker's memory may grow before it is replaced, measured
-     *     between tasks; null for no limit
+     * @param int|null $maxMemoryGrowthBytes bytes by which a worker's memory may grow before the worker is replaced;
+     *     measured between tasks; null for no limit
      * @param string|null $memoryLimit memory_limit of a worker, "8M" or more, or "-1" for none; null for the
      *     memory_limit of this process
      * @param string|null $bootstrap PHP file that each worker loads before its first task. Before this file, the worker
@@ -83,8 +83,8 @@ final class WorkerPoolOptions
         $this->bootstrap = $bootstrap === null ? null : self::absolute($bootstrap);
         if ($memoryLimit !== null && !self::isMemoryLimit($memoryLimit)) {
             throw new \ValueError(
-                'The option memoryLimit must be a number of bytes, at least 8M, optionally with K, M or G, or -1, not '
-                    . var_export($memoryLimit, true),
+                'The option memoryLimit must be a number of bytes, at least 8M, optionally with K, M or G, or -1 for no'
+                    . ' limit, not ' . var_export($memoryLimit, true),
             );
         }
     }

@@ -53,8 +53,8 @@ final class WorkerProtocol
     public const UNSERIALIZABLE = 3;
     public const TASK_MISSING = 4;
 
-    // Flags of frames. RESULTS frames use DONE, PACKED and FAILURES. TASKS frames use PACKED and EAGER.
-    // With EAGER, the worker sends each result of the batch immediately.
+    // Flags of RESULTS frames: DONE (the batch is done), PACKED (see ValuePacking), FAILURES (some tasks failed).
+    // Flags of TASKS frames: PACKED, and EAGER (the worker sends each result of the batch immediately).
     public const DONE = 1;
     public const PACKED = 2;
     public const FAILURES = 4;
@@ -67,7 +67,7 @@ final class WorkerProtocol
     public const MAX_UNREAD_ITEMS = 64;
     public const MAX_UNREAD_BYTES = 1 << 20;
 
-    /** Prefix of each frame of a worker except the greeting. Bytes that a task wrote to the socket have no prefix. */
+    /** Prefix of each frame of a worker except the greeting. Bytes without this prefix were written by a task. */
     public const MAGIC = "\xA7Sp\x1E";
 
     /** Largest result in bytes. The maximum exists because a frame stores its length in 32 bits. */

@@ -12,7 +12,7 @@ use Spindle\Worker\WorkerPoolOptions;
 
 final class WorkerSettings
 {
-    /** Default limit of a result in bytes if PHP has no memory_limit; otherwise a quarter of memory_limit. */
+    /** Default limit of a result in bytes if PHP has no memory_limit. Otherwise, it is a quarter of memory_limit. */
     private const DEFAULT_MAX_RESULT_BYTES = 1 << 30;
     private const MEMORY_LIMIT_DIVISOR = 4;
 
@@ -48,7 +48,7 @@ final class WorkerSettings
         return $set === [] ? '' : 'Check WorkerPoolOptions(' . implode(', ', array_keys($set)) . ')';
     }
 
-    /** @return array<string, mixed> without the key */
+    /** @return array<string, mixed> empty, so that a dump does not show the key */
     public function __debugInfo(): array
     {
         return [];
@@ -70,7 +70,7 @@ final class WorkerSettings
             'files' => $this->files(),
             'initialize' => $this->initialize,
             'depth' => WorkerBoot::depth() + 1,
-            // The maximum prevents an integer overflow. No machine has more CPUs, so the maximum changes no pool size.
+            // min() prevents an integer overflow. No machine has more CPUs than that, so min() changes no pool size.
             'siblings' => min(\PHP_INT_MAX >> 1, WorkerBoot::siblings() * $siblings),
             'timed' => $this->options->timeout !== null,
             'maxResultBytes' => $this->maxResultBytes,

@@ -55,7 +55,6 @@ final class WorkerStartup
         return $worker;
     }
 
-    /** Returns an exception for a worker that ended before it began a task. */
     public function ended(string $how, string $stderr): WorkerStartException
     {
         return WorkerStartException::ended($how, $stderr, $this->settings->startAdvice());
@@ -123,9 +122,9 @@ final class WorkerStartup
     }
 
     /**
-     * Returns a receiver for a worker whose shared memory this process cannot open. As soon as the worker is ready, the
-     * receiver ends the worker, because the pool could not see which tasks have started. A worker that fails earlier
-     * removes its memory itself, and the receiver reports its failure.
+     * Returns a receiver for a worker whose shared memory this process cannot open. Possibly the worker has failed, and
+     * has removed the memory. So the receiver passes on the worker's frames, which report the failure. If the worker
+     * becomes ready instead, the receiver ends it, because the pool could not see which tasks have started.
      *
      * @param \Closure(int, int, string, int, int): void $receive
      *

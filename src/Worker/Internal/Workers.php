@@ -121,7 +121,7 @@ final class Workers implements WorkerEvents
         return max(0, min($room, $demand));
     }
 
-    /** Starts one worker more than the pool's size, to end a {@see StreamDeadlock}. The next idle worker is stopped. */
+    /** Starts a worker beyond the pool's size, to end a {@see StreamDeadlock}. The pool stops the next idle worker. */
     public function startExtra(): void
     {
         if (!$this->closed && !$this->backoff->isPaused()) {
@@ -211,7 +211,7 @@ final class Workers implements WorkerEvents
             $worker->link?->close(); // the worker ends when it is disconnected
         }
         $this->groups->close($readsOutput);
-        // The workers are released last: release() removes their shared memory, which a running worker could create.
+        // All workers have ended, so none can create its shared memory after release() has tried to remove it.
         foreach ($workers as $worker) {
             $this->release($worker);
             $worker->sharedFlags = null;
@@ -288,9 +288,9 @@ final class Workers implements WorkerEvents
         $worker->setReady($payload);
         $this->backoff->failedStartCount = 0;
         $this->log('Worker {id} is ready', ['id' => $worker->id]);
-        $this->pool->fill();
+        $this->pool->fill(); // before becameIdle(), which stops a worker without tasks if it exceeds the pool's size
         if ($worker->batches === []) {
-            $this->becameIdle($worker); // stops a worker beyond the pool's size, so fill() gives tasks to it first
+            $this->becameIdle($worker);
         }
     }
 
@@ -317,9 +317,9 @@ final class Workers implements WorkerEvents
 
     /**
      * Handles a worker that ended before it began any task. So that no task waits for ever, waiting tasks fail if:
-     * - no other worker is left, and this worker exited before it was ready
-     * - no other worker is left, and {@see StartBackoff::mayRetry()} has counted too many such failures
-     * - other workers are left but none is ready, and more starts in a row have failed than the pool has workers
+     * - this worker exited before it was ready, and the pool has no other worker
+     * - this worker was ready or was killed, the pool has no other worker, and {@see StartBackoff::mayRetry()} is false
+     * - the starts that failed in a row, this one included, exceed the pool's size, and no other worker is ready
      */
     private function endedWithoutTask(WorkerHandle $worker): void
     {

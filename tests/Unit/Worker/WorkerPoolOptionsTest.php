@@ -105,8 +105,8 @@ final class WorkerPoolOptionsTest extends TestCase
         ] as $limit) {
             yield 'memoryLimit ' . json_encode($limit) => [
                 static fn() => new WorkerPoolOptions(memoryLimit: $limit),
-                'memoryLimit must be a number of bytes, at least 8M, optionally with K, M or G, or -1, not '
-                    . var_export($limit, true),
+                'memoryLimit must be a number of bytes, at least 8M, optionally with K, M or G, or -1 for no limit,'
+                    . ' not ' . var_export($limit, true),
             ];
         }
     }
