@@ -22,8 +22,8 @@ interface CommandTransport
      *
      * @param string       $encoded      command as {@see \Spindle\Command\PortableCommand::encode()} returns it
      * @param Cancellation $withdrawal   prevents the start of a waiting command, and has no effect on a running one
-     * @param Cancellation $cancellation prevents the start of a waiting command, and ends a running one, whose
-     *                                   outcome is then returned. When the caller of the pool cancels, isRequested()
+     * @param Cancellation $cancellation prevents the start of a waiting command. Ends a running command; execute()
+     *                                   then returns the outcome. When the caller of the pool cancels, isRequested()
      *                                   returns true immediately, but subscribers are called in a later turn
      *
      * @return string outcome as {@see \Spindle\Command\PortableCommand::encodeResult()} returns it

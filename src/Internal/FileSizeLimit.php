@@ -46,8 +46,8 @@ final class FileSizeLimit
     }
 
     /**
-     * Makes writes beyond the limit fail instead of ending this process. Only the commands of Spindle call this method.
-     * The limit still ends child programs, because a new program starts without the handler.
+     * Makes writes beyond the limit fail instead of ending this process. Only the program `spindle` calls this method,
+     * not the library. The limit still ends child programs, because a new program starts without the handler.
      */
     public static function handleSignal(): void
     {

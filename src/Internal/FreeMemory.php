@@ -14,7 +14,7 @@ final readonly class FreeMemory
 
     private const MAX_GAP_BYTES = 0x2_0000;
 
-    /** Maximum used share of the usable memory. Above this share, free gaps between values are not likely. */
+    /** Share of the usable memory. If more memory is in use, free gaps between values are not likely. */
     private const MAX_USAGE_WITH_GAPS = 0.75;
 
     /** Maximum share of the usable memory for one request. */
@@ -48,8 +48,8 @@ final readonly class FreeMemory
     }
 
     /**
-     * Returns whether `$bytes` more bytes are available for data that is partly in memory already. {@see allows()} is
-     * stricter: here, small data may use the reserve. A few bytes may also use memory that PHP has freed but kept.
+     * Returns whether `$bytes` more bytes are available for data that is partly in memory already. Allows more than
+     * {@see allows()}: small data may use the reserve, and a few bytes may use memory that PHP has freed but kept.
      *
      * @param int $size size of the whole data, in bytes
      */
@@ -65,7 +65,7 @@ final readonly class FreeMemory
         return $bytes <= $this->usable * self::MAX_REQUEST_SHARE;
     }
 
-    /** Returns whether the bytes are so few that a gap of free memory between other values very probably has room. */
+    /** Returns whether the bytes are few, so that they very probably fit into a free gap between other values. */
     private function hasGap(int $bytes): bool
     {
         return $bytes <= self::MAX_GAP_BYTES

@@ -16,7 +16,7 @@ final class IsolatedCall
         try {
             $fiber->start();
         } catch (\Throwable $failure) {
-            // Before PHP 8.4, start() fails in a destructor that the garbage collector calls, before $callback has run.
+            // Before PHP 8.4, start() can't start the fiber in a destructor that the garbage collector calls.
             $fiber->isStarted() ? self::reportLater($failure) : self::callHere($callback);
         }
     }

@@ -48,10 +48,7 @@ final readonly class JsonFault
         return $isRefused === null ? null : self::search($value, 0, $isRefused, $left);
     }
 
-    /**
-     * @param \Closure(mixed): bool $isRefused
-     * @param int $left number of parts that may still be searched
-     */
+    /** @param \Closure(mixed): bool $isRefused */
     private static function search(
         #[\SensitiveParameter]
         mixed $value,

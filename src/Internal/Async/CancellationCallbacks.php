@@ -9,7 +9,7 @@ use Revolt\EventLoop;
 
 /**
  * Implements Cancellation. The class that uses this trait calls {@see requestWith()} to request the cancellation. The
- * destructor of Amp's DeferredCancellation requests the cancellation, but this trait requests nothing on destruction.
+ * destruction of such an object does not request the cancellation, unlike that of Amp's DeferredCancellation.
  *
  * @phpstan-require-implements \Amp\Cancellation
  */

@@ -7,8 +7,9 @@ namespace Spindle\Internal\Async;
 use Revolt\EventLoop;
 
 /**
- * Runs steps, such as those of a generator, in one fiber. So the steps share fiber-local values, and a closing pool
- * accepts statements of later steps: the pool knows the fiber that holds a session.
+ * Runs steps, such as those of a generator, in one fiber. So the steps share fiber-local values. And a step may run
+ * statements on a PostgresPool that is being closed, if an earlier step has acquired a connection. The reason is that
+ * such a pool still accepts statements of fibers that hold a connection.
  */
 final class Coroutine
 {
@@ -30,7 +31,7 @@ final class Coroutine
     }
 
     /**
-     * Between two steps, the fiber does not reference this object. So PHP destroys the fiber together with this object.
+     * Between two steps, the fiber does not reference the Coroutine. So PHP can destroy the Coroutine, with its fiber.
      *
      * @param \WeakReference<self> $coroutine
      * @param (\Closure(): bool)|null $step

@@ -14,7 +14,8 @@ final class FiberQueue
 {
     /**
      * Maximum number of fibers that are resumed in one turn of the event loop. The loop resumes fibers in nested
-     * calls. So the trace of an exception in a fiber also has the frames of all fibers resumed earlier in the turn.
+     * calls. So the trace of an exception in a fiber also has the frames of all fibers resumed earlier in the turn. The
+     * limit keeps the memory for these frames small.
      */
     private const MAX_RESUMED_AT_ONCE = 64;
 
@@ -25,8 +26,8 @@ final class FiberQueue
     private int $lastId = 0;
 
     /**
-     * @param (\Closure(): mixed)|null $passWakeOn called if this fiber was woken, but the event loop throws an
-     *     exception into it before it can continue. If there is work left, the closure must wake another fiber for it
+     * @param (\Closure(): mixed)|null $passWakeOn called when an exception from the event loop ends the wait of a fiber
+     *     that was already woken. If there is work for a woken fiber, the closure must wake another fiber
      * @param object|null $owner kept in memory while the fiber waits; {@see Condition::wait()} explains why
      *
      * @throws CancelledException|CannotWaitException
@@ -51,7 +52,7 @@ final class FiberQueue
     }
 
     /**
-     * Waits until an object that is being closed has ended, and kills the object if the wait is cancelled.
+     * Waits until an object that closes has ended and wakes this queue. Kills the object if the wait is cancelled.
      *
      * @param \Closure(): void $kill called when the wait is cancelled, before CancelledException is thrown
      *
@@ -84,7 +85,7 @@ final class FiberQueue
         return false;
     }
 
-    /** Wakes all waiting fibers, 64 per turn of the loop. A fiber that waits from now on may overtake the rest. */
+    /** Wakes all waiting fibers, 64 per turn of the loop. A later fiber may be woken before the last of these. */
     public function wakeAll(): void
     {
         if ($this->waiting !== []) {

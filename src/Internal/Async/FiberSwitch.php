@@ -43,7 +43,8 @@ final class FiberSwitch
         try {
             (self::$probe ?? self::start())->resume();
         } catch (\FiberError $blocked) {
-            // When the process ends, PHP destroys the probe before it calls the last destructors.
+            // When the process ends, PHP destroys the probe before it calls the last destructors. A destroyed probe
+            // can't be resumed, although PHP can switch fibers.
             if (self::$probe?->isTerminated() !== true) {
                 return $blocked;
             }
@@ -57,7 +58,7 @@ final class FiberSwitch
 
     /**
      * Suspends the current fiber for a turn of the event loop. Returns the exception if PHP can't suspend the fiber.
-     * {@see obstacle()} only resumes another fiber, and PHP allows this even while it destroys the current fiber.
+     * While PHP destroys the current fiber, {@see obstacle()} returns null, because the fiber can still resume others.
      */
     public static function obstacleToSuspension(): ?CannotWaitException
     {
@@ -87,8 +88,8 @@ final class FiberSwitch
     }
 
     /**
-     * Waits until a future is complete, and ignores its result or failure. Does not call Future::await(): if PHP can't
-     * suspend the caller, later waits of {main} would fail too, or the event loop itself would fail.
+     * Waits until a future is complete, and ignores its result or failure. Does not call Future::await(): if that
+     * method can't suspend the caller, later waits of {main} fail, or the event loop fails when the future completes.
      *
      * @param Future<mixed> $future
      *

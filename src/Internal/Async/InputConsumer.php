@@ -14,8 +14,8 @@ interface InputConsumer
      * the pump stops reading, and the exception becomes {@see InputPump::$failure}.
      *
      * @param non-empty-list<mixed> $keys
-     * @param non-empty-list<mixed> $values integers or strings. Only the last can be another value, because the pump
-     *     passes on such a value immediately
+     * @param non-empty-list<mixed> $values integers or strings; only the last value can have another type, because the
+     *     pump passes on a value of another type immediately
      */
     public function onValues(array $keys, array $values): void;
 

@@ -95,8 +95,8 @@ final class InputPump
      * Stops reading. Does not wait for a running read, because code of the input may have called this method. The value
      * of that read is dropped.
      *
-     * @param \Throwable $reason becomes the failure, unless the input is an array and all its values were read. Any
-     *     other iterable fails even after its last value, because only one more read would show its end
+     * @param \Throwable $reason becomes the failure, unless the input is an array and all its values were read. For any
+     *     other iterable, $reason becomes the failure even after the last value: only one more read would show the end
      */
     public function close(\Throwable $reason): void
     {
@@ -143,8 +143,8 @@ final class InputPump
             $this->reading = null; // a `finally` block of the input may throw
         } finally {
             if (!$this->isReading) {
-                // Destroys the reader's fiber now, so that the caller can catch the fiber's exceptions. If PHP did so
-                // later, during the throw of another exception, no block could catch an exception of the fiber.
+                // Destroys the reader's fiber now, so that the caller can catch exceptions of the fiber. If PHP
+                // destroyed the fiber while another exception is thrown, no block could catch exceptions of the fiber.
                 $this->consumer = $this->reader = null;
             }
         }

@@ -10,9 +10,9 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\OutputBuffers;
 
 /**
- * Suspends one caller at a time: a fiber, or {main}. Each SQL statement waits in this way, so the wait must be cheap. A
- * trait needs no additional object. And a fiber is suspended without a Suspension of the event loop: to create such an
- * object would take as long as all other work for a short statement.
+ * Suspends one caller at a time: a fiber, or {main}. Each SQL statement waits in this way, so the wait must be cheap.
+ * Therefore, this is a trait, which needs no additional object. And a fiber is suspended without a Suspension of the
+ * event loop: the creation of a Suspension would take as long as all other work for a short statement.
  */
 trait SuspendsOneCaller
 {

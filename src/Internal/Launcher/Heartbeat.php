@@ -16,10 +16,10 @@ final class Heartbeat
     /** Seconds between two checks. */
     private const CHECK_INTERVAL = 1.0;
 
-    /** Number of checks after an unanswered ping at which a launcher that is stopped (SIGSTOP) counts as dead. */
+    /** A launcher that is stopped (SIGSTOP) counts as dead when this many checks after a ping found no answer. */
     private const STOPPED_CHECKS = 3;
 
-    /** Number of checks after an unanswered ping at which any other launcher counts as dead. */
+    /** Any other launcher counts as dead when this many checks after a ping found no answer. */
     private const SILENT_CHECKS = 30;
 
     private readonly string $timerId;

@@ -57,7 +57,7 @@ final class LauncherChild
 
     /**
      * @param list<string> $others      further functions that the caller needs
-     * @param string       $alternative what to do without these functions; may be empty
+     * @param string       $alternative end of the message: what to do without these functions; '' for none
      *
      * @throws LauncherException when PHP lacks a function of `$others`, or one that a launcher or its parent needs
      */
@@ -215,7 +215,7 @@ final class LauncherChild
      * Returns a shell command that closes replaced descriptors, then executes the given command. Without FFI, the
      * launcher's commands would inherit these descriptors as /dev/null. The shell closes only descriptors up to 9,
      * because sh accepts only one digit. Returns the given command unchanged if nothing must be closed, if there is no
-     * shell, or if real and effective ids may differ. In the last case, some shells would reset the effective ids.
+     * shell, or if real and effective ids may differ, because some shells would reset the effective ids.
      *
      * @param list<int>    $descriptors descriptors that are /dev/null in the launcher
      * @param list<string> $command

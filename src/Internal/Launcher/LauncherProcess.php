@@ -40,7 +40,7 @@ final class LauncherProcess
 
     private readonly Heartbeat $heartbeat;
 
-    /** @var array<array-key, string>|null environment that was queued last, for commands that are queued after it */
+    /** @var array<array-key, string>|null environment in the last frame ENVIRONMENT that was queued */
     private ?array $environment = null;
 
     /** Frames for the next {@see send()}. */
@@ -49,7 +49,7 @@ final class LauncherProcess
     /** Bytes to write; the first $written of them have been written. */
     private string $unsent = '';
 
-    /** Written bytes stay in $unsent until they are half of it, because their removal copies the other bytes. */
+    /** Written bytes are removed when they are at least half of $unsent, because a removal copies all other bytes. */
     private int $written = 0;
 
     private bool $closed = false;

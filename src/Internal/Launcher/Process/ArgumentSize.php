@@ -10,10 +10,10 @@ final class ArgumentSize
     /** Smallest length of an argument or variable that exec refuses, in bytes (32 pages). */
     private const MAX_ARG_STRLEN = 131072;
 
-    /** Smallest limit of exec for all arguments and variables together, however small the stack may be. */
+    /** Smallest limit of exec for all arguments and variables together, however small `ulimit -s` is. */
     private const MIN_TOTAL_BYTES = 131072;
 
-    /** Largest limit of exec for all arguments and variables together, however large the stack may be. */
+    /** Largest limit of exec for all arguments and variables together, however large `ulimit -s` is. */
     private const MAX_TOTAL_BYTES = 6 << 20;
 
     /**

@@ -26,8 +26,8 @@ interface Backend
     /**
      * Waits until an event occurs, then reports all events to the scheduler.
      *
-     * @param int  $deadline       time at which a wait without an event ends, in ns of the monotonic clock. 0 means
-     *                             never, and 1 means immediately
+     * @param int  $deadline       time at which a wait without an event ends, in ns of the monotonic clock; 0 for no
+     *                             deadline, 1 for a wait that ends immediately
      * @param bool $isOutputPaused true while the pool reads no frames: the output of jobs is then left unread
      */
     public function wait(int $deadline, bool $isOutputPaused): void;

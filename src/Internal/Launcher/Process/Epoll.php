@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** An epoll instance, level-triggered. It may report closed or reused descriptors, see {@see SpawnBackend}. */
+/** A level-triggered epoll instance. An event may belong to a closed or reused descriptor: see {@see SpawnBackend}. */
 final class Epoll
 {
     /** Events, with the same values in epoll and in poll(2): EPOLLIN or POLLIN, and EPOLLOUT or POLLOUT. */
@@ -20,7 +20,7 @@ final class Epoll
 
     private readonly int $epoll;
 
-    /** Number of 32-bit words in a struct epoll_event (packed only on x86-64). The second to last is the descriptor. */
+    /** Number of 32-bit words in a struct epoll_event. The descriptor is the second to last word. */
     private readonly int $eventWords;
 
     private readonly \FFI\CData $events;
@@ -29,7 +29,7 @@ final class Epoll
     {
         $this->c = $libc->functions;
         $this->epoll = $this->c->epoll_create1(Libc::CLOEXEC);
-        $this->eventWords = php_uname('m') === 'x86_64' ? 3 : 4;
+        $this->eventWords = php_uname('m') === 'x86_64' ? 3 : 4; // the struct is packed only on x86-64
         $this->events = $libc->new('uint32_t[' . self::MAX_EVENTS * 4 . ']');
     }
 
