@@ -21,7 +21,7 @@ final readonly class IpNetwork
         }
         $length = \strlen($packed);
         $bits = isset($part[2])
-            ? (int) $part[2] - ($length === 4 && str_contains($network, ':') ? 96 : 0)
+            ? (int) $part[2] - ($length === 4 && str_contains($network, ':') ? 96 : 0) // bits of IPV4_MAPPED_PREFIX
             : $length * 8;
         if ($bits < 0 || $bits > $length * 8) {
             return null;

@@ -6,10 +6,10 @@ namespace Spindle\Http\Internal\Message;
 
 use Spindle\SpindleException;
 
-/** Thrown for a refused message. The start of the next request is unknown, so the connection must be closed. */
+/** Thrown when a message is refused. The start of the next message is unknown, so the connection must be closed. */
 final class BadMessageException extends \RuntimeException implements SpindleException
 {
-    /** @param int $status HTTP status of the response */
+    /** @param int $status HTTP status with which a server refuses the message */
     private function __construct(public readonly int $status, string $message)
     {
         parent::__construct($message);

@@ -12,23 +12,22 @@ final class ChunkDecoder
 
     private const FIELD_LINE_PATTERN = '@^' . HeadReader::TOKEN . ':' . HeadReader::VALUE . '$@D';
 
-    /** Maximum bytes by which all chunk extensions may exceed the body's data. More would only waste CPU time. */
+    /** Maximum of {@see $excessExtensionBytes}. Extensions are ignored, so more of them would only waste CPU time. */
     private const MAX_EXCESS_EXTENSION_BYTES = 16_384;
 
     private const MAX_SIZE_DIGITS = 15;
 
-    /** Undecoded bytes of the current chunk's data. 0: their line end follows. Null: a size or trailer line follows. */
+    /** Undecoded bytes of a chunk's data. 0: the CRLF after the data follows. Null: a size or trailer line follows. */
     private ?int $remaining = null;
 
-    /** Whether the last chunk was decoded. The trailer section follows. */
+    /** Whether the last chunk, which has the size 0, was decoded. Then the trailer section follows. */
     private bool $isInTrailers = false;
 
     private bool $ended = false;
 
-    /** Bytes by which the extensions so far exceed the data so far; 0 if they do not. */
+    /** Sum over the chunks so far: bytes of extensions minus bytes of data. The sum never falls below 0. */
     private int $excessExtensionBytes = 0;
 
-    /** Field lines of the trailer section, and their number. */
     private string $trailers = '';
     private int $trailerCount = 0;
 
@@ -73,7 +72,6 @@ final class ChunkDecoder
         return $this->trailers;
     }
 
-    /** Returns the line with its line end; null if the line end has not arrived. */
     private static function line(string $buffer, int $offset): ?string
     {
         $end = strpos($buffer, "\n", $offset);
@@ -129,7 +127,7 @@ final class ChunkDecoder
         $this->remaining = $this->isInTrailers ? null : $size;
     }
 
-    /** @param int $line bytes of the current line so far */
+    /** @param int $line bytes of the current size line that have arrived, including the digits of the size */
     private function checkExtensions(int $line): void
     {
         if ($this->excessExtensionBytes + $line > self::MAX_EXCESS_EXTENSION_BYTES + self::MAX_SIZE_DIGITS) {

@@ -54,7 +54,8 @@ final class Fields
     {
         $fields = [];
         foreach ($headers as $name => $values) {
-            // An int key with a list is a name of digits, as in an array from getHeaders(), so the key is no error.
+            // PHP converts a name of digits to an int key. An int key with a list of values is allowed, because arrays
+            // from getHeaders() have such keys. With a single value, the int may be the index of an entry without name.
             if (\is_int($name) && !\is_array($values)) {
                 throw new \InvalidArgumentException(
                     "A header must be set by its name, but an entry has no name or the name {$name}."
@@ -112,7 +113,7 @@ final class Fields
         return $checked !== [] ? $checked : throw new \InvalidArgumentException("The header {$name} has no value");
     }
 
-    /** Describes the first control character without the value, which may be secret. */
+    /** Describes the first control character. Does not show the value itself, which may be secret. */
     private static function fault(#[\SensitiveParameter] string $value): string
     {
         $offset = strcspn($value, implode('', array_map(\chr(...), [...range(0, 8), ...range(10, 31), 127])));

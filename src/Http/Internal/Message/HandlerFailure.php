@@ -11,18 +11,19 @@ use Spindle\Http\HttpException;
 use Spindle\Http\Response;
 use Spindle\Internal\ThrownText;
 
-/** Creates the response to a handler's exception. Unexpected exceptions are logged, but not shown to the client. */
+/** Creates the response to a handler's exception. Exceptions other than HttpException are logged, but not shown. */
 final class HandlerFailure
 {
-    /** Maximum bytes of an exception's message in the log, because a message may contain data from clients. */
+    /** Maximum bytes of an exception's message in the log, because a message may contain long data from clients. */
     private const MAX_MESSAGE_BYTES = 16_384;
 
     private function __construct() {}
 
     /**
      * @param array<string, string> $request context of the log entry: {@see LogFields}
-     * @param bool $responseStarted true if a response has started, so that the answer can't be sent. Each exception is
-     *     logged then. An {@see HttpException} with a status below 500 is only a warning, because clients can cause it
+     * @param bool $responseStarted true if a response has started, so that the returned response can't be sent. Then
+     *     each exception is logged. The log level of an {@see HttpException} with a status below 500 is only a warning,
+     *     because clients can cause such an exception
      */
     public static function answer(
         \Throwable $failure,

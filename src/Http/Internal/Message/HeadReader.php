@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Message;
 
-/** Reads a head line by line. Refuses a head that a proxy might interpret differently: RFC 9112, 11.2. */
+/** Reads a head line by line. Refuses a head that a proxy may read differently (request smuggling): RFC 9112, 11.2. */
 final class HeadReader
 {
-    /** Token: RFC 9110, 5.6.2. Regular expressions with TOKEN, VALUE, QUOTED or AUTHORITY need "@" as delimiter. */
+    /** Token: RFC 9110, 5.6.2. TOKEN, VALUE, QUOTED and AUTHORITY contain no "@", so "@" can delimit patterns. */
     public const TOKEN = '[!#$%&\'*+\-.^_`|\x7e0-9A-Za-z]++';
 
     /** Value of a field: RFC 9110, 5.5. */
@@ -21,7 +21,7 @@ final class HeadReader
 
     private const FIELD_PATTERN = '@^(' . self::TOKEN . '):[ \t]*+(' . self::VALUE . ')$@D';
 
-    /** Host and port: RFC 3986, 3.2.2 and 3.2.3. The first group is an IPv6 address. */
+    /** Host and port: RFC 3986, 3.2.2 and 3.2.3. The first group is the IPv6 address, if the host is one. */
     private const AUTHORITY = '(?:(?:[A-Za-z0-9\-._\x7e!$&\'()*+,;=]|%[0-9A-Fa-f]{2})++'
         . '|\[([0-9A-Fa-f:.]++)\])(?::\d{0,5}+)?+';
 
@@ -68,7 +68,8 @@ final class HeadReader
     public function checkSize(int $bytes): void
     {
         if ($this->method === '') {
-            // If the line exceeds the limits of request line and head, the error names the limit exceeded first.
+            // A request line may exceed both its own limit and that of the head. The exception names the limit that was
+            // exceeded first, so bytes beyond the limit of the head are not counted as bytes of the request line.
             $this->limits->checkRequestLine(min($bytes, $this->limits->head - $this->size));
         }
         $this->limits->checkSection($this->size + $bytes, 0);
@@ -80,16 +81,16 @@ final class HeadReader
         return $this->method;
     }
 
-    /** Returns whether at most an empty line was received. Old clients send such a line after a body: RFC 9112, 2.2. */
+    /** Returns whether no line or one empty line was received. Old clients send CRLF after a body: RFC 9112, 2.2. */
     public function isBlank(): bool
     {
         return $this->method === '' && $this->size <= 2;
     }
 
     /**
-     * @param string $line with its end
+     * @param string $line line with its line end
      *
-     * @return Head|null the complete head if this is its last line, otherwise null
+     * @return Head|null the complete head if $line is its last line, otherwise null
      *
      * @throws BadMessageException
      */
@@ -147,7 +148,7 @@ final class HeadReader
             || self::hasAuthority('@^https?+://' . self::AUTHORITY . '(?:[/?]|$)@Di', $target);
     }
 
-    /** @param string $pattern contains {@see AUTHORITY}, in which the first group is an IPv6 address */
+    /** @param string $pattern has no group before {@see AUTHORITY}, so that the first group is the IPv6 address */
     private static function hasAuthority(string $pattern, string $text): bool
     {
         return preg_match($pattern, $text, $match) === 1

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Message;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\ClientDisconnectedException;
 
-/** A body produced while it is sent. A read returns at most one piece, even if more bytes were requested. */
+/** A body that is produced while it is sent. One read returns at most one piece, even if more bytes were requested. */
 final class IterableStream implements StreamInterface
 {
     use ReadOnlyStream;
@@ -69,8 +69,8 @@ final class IterableStream implements StreamInterface
     }
 
     /**
-     * Lets a generator run the code after its last `yield`, when all bytes of the announced length were read. For this,
-     * tries to read one more byte, which resumes the generator.
+     * Lets a generator run the code after its last `yield`, by trying to read one more byte. Must be called when all
+     * bytes of the announced length were read, because no other read resumes the generator then.
      */
     public static function finish(StreamInterface $body): void
     {
@@ -78,8 +78,8 @@ final class IterableStream implements StreamInterface
     }
 
     /**
-     * Ends a generator at its current `yield`, and suspends while its `finally` blocks suspend. A generator that is
-     * running ends later, at its next `yield`.
+     * Ends the generator at its current `yield`. If the generator's `finally` blocks suspend, close() suspends too.
+     * A generator that is running ends later, at its next `yield`.
      */
     public function close(): void
     {

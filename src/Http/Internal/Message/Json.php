@@ -7,7 +7,6 @@ namespace Spindle\Http\Internal\Message;
 use Spindle\Internal\Excerpt;
 use Spindle\Internal\JsonFault;
 
-/** Encodes values as JSON. The trace of json_encode()'s own exception would show the value, which may be secret. */
 final class Json
 {
     /** Bytes of a key that an error message shows. */
@@ -18,6 +17,7 @@ final class Json
     /** @throws \JsonException with the path of the part that can't be encoded, if the path is known */
     public static function encode(#[\SensitiveParameter] mixed $value): string
     {
+        // No JSON_THROW_ON_ERROR, because the trace of that exception would show the value, which may be secret.
         $json = json_encode($value, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE);
         if ($json !== false) {
             return $json;

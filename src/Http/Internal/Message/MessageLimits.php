@@ -22,7 +22,7 @@ final readonly class MessageLimits
         public int $fields = 100,
     ) {}
 
-    /** Returns a size up to which every head is within all limits. The shortest field line has four bytes. */
+    /** Returns a size up to which every head is within all limits. A field line has at least four bytes: "a:\r\n". */
     public function alwaysAllowedBytes(): int
     {
         return min($this->target, $this->head, 4 * $this->fields);

@@ -59,7 +59,7 @@ final class Request implements ServerRequestInterface
     /** @var array<array-key, mixed>|null */
     private ?array $files = null;
 
-    /** @var array<array-key, mixed> by name; a NUL before Cancellation or MatchedRoute means that it was removed */
+    /** @var array<array-key, mixed> by name; key "\0X": the attribute X (Cancellation or MatchedRoute) was removed */
     private array $attributes = [];
 
     /**
@@ -75,7 +75,7 @@ final class Request implements ServerRequestInterface
         }
     }
 
-    /** @return array<string, mixed> data of this request only. $exchange would lead to requests of other clients */
+    /** @return array<string, mixed> data of this request only: $exchange would also show requests of other clients */
     public function __debugInfo(): array
     {
         return [

@@ -10,8 +10,9 @@ namespace Spindle\Http\Internal\Message;
  * The result does not depend on how the bytes are split into calls of {@see push()}. Each line is checked when it is
  * complete. A message is refused at the first byte that exceeds a limit.
  *
- * A complete, simple head is parsed by one regular expression. All other heads, including invalid ones, are parsed line
- * by line ({@see HeadReader}). If both ways of parsing accept a head, their results are equal.
+ * A complete head that matches {@see PLAIN_HEAD_PATTERN} is parsed by this regular expression. All other heads,
+ * including invalid ones, and heads that may exceed a limit are parsed line by line ({@see HeadReader}). If both ways
+ * of parsing accept a head, their results are equal.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9112 HTTP/1.1
  */
@@ -62,7 +63,7 @@ final class RequestParser
         $this->offset = 0;
     }
 
-    /** Returns the method of the current head, even if it was refused; '' before the request line has arrived. */
+    /** Returns the method of the incomplete or refused head; '' if there is none, or its method has not arrived. */
     public function method(): string
     {
         $method = $this->reader?->method();
@@ -91,7 +92,7 @@ final class RequestParser
     }
 
     /**
-     * Discards the rest of the previous body. Consumes and returns the next head; null until its end has arrived.
+     * Discards the rest of the previous body. Consumes and returns the next head; null until that head is complete.
      *
      * @throws BadMessageException
      */
@@ -209,7 +210,6 @@ final class RequestParser
         return $chunks->hasEnded() ? $end : null;
     }
 
-    /** Discards the received bytes of the body, and returns whether the body has ended. */
     private function skipBody(): bool
     {
         $this->readBody();

@@ -21,8 +21,8 @@ final class StreamSize
 
     /**
      * Returns whether fstat() reports the right size of a resource. PHP can't list the filters of a resource. So while
-     * the process has a filter, the result is false for all files. Filters of php://temp are ignored, because PSR-7
-     * libraries store strings there. Without a certain size, these strings would be sent in chunks.
+     * any stream of the process has a filter, the result is false for all files. Filters of php://temp are ignored,
+     * because PSR-7 libraries store strings there. Without a certain size, these strings would be sent in chunks.
      *
      * @param array<array-key, mixed> $metadata from stream_get_meta_data(); empty if there is no resource
      */
@@ -43,17 +43,12 @@ final class StreamSize
         return \is_string($uri) && str_starts_with($uri, 'php://filter');
     }
 
-    /** Returns whether any stream of the process has a filter. */
     public static function hasFilters(): bool
     {
         return get_resources('stream filter') !== [];
     }
 
-    /**
-     * Checks that a stream has no more bytes after $size bytes were read.
-     *
-     * @throws \LengthException see {@see throwUnlessGrown()}
-     */
+    /** @throws \LengthException when bytes follow the $size bytes that were read: {@see throwUnlessGrown()} */
     public static function ensureAtEnd(StreamInterface $stream, int $size): void
     {
         // Only streams that can seek are read, because a read could block at the end of a pipe or a network stream.
@@ -81,8 +76,9 @@ final class StreamSize
 
     /**
      * Seeks to the end of the open file, because its path may lead to another file now. Filters do not change this end.
-     * Guzzle's NoSeekStream can't seek, so the file at its path is measured. Guzzle's LimitStream can't seek to the end
-     * either. A LimitStream may skip the start of its file, so that file is not measured, and the result is false.
+     *
+     * Guzzle's NoSeekStream can't seek, so the size of the file at its path decides. Guzzle's LimitStream can seek, but
+     * not to the end. For a LimitStream, the result is false, because it may also skip the start of its file.
      */
     private static function hasGrown(StreamInterface $stream, int $size): bool
     {

@@ -9,7 +9,7 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Http\Response;
 
-/** Reads a response's body and size. Avoids getBody(), which replaces a string in the response by a stream. */
+/** Reads a response's body and size. Does not call Response::getBody(), which replaces a string by a stream. */
 final class Body
 {
     private function __construct() {}
@@ -19,7 +19,10 @@ final class Body
         return $response instanceof Response ? $response->body() : $response->getBody();
     }
 
-    /** Returns the size in bytes. If it is 0 or unknown, returns Content-Length, or 0 or null without that field. */
+    /**
+     * Returns the size in bytes. If the body is empty or has an unknown size, returns the value of Content-Length. If
+     * that field is missing or invalid, returns 0 for an empty body and null for an unknown size.
+     */
     public static function size(ResponseInterface $response): ?int
     {
         $body = self::of($response);

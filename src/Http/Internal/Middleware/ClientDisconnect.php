@@ -11,7 +11,6 @@ final class ClientDisconnect
 {
     private function __construct() {}
 
-    /** Returns whether the exception or one of its previous exceptions is a {@see ClientDisconnectedException}. */
     public static function caused(\Throwable $failure): bool
     {
         for ($cause = $failure; $cause !== null; $cause = $cause->getPrevious()) {

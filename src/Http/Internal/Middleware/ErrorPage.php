@@ -27,7 +27,7 @@ final readonly class ErrorPage
         . 'h1{font-size:1.5em}pre{font-size:.8em;padding:1em;overflow:auto;background:#f4f4f4}';
 
     /**
-     * @param array<string, string> $headers fields of the response; Content-Type and some others are replaced
+     * @param array<string, string> $headers fields of the response; the method response() replaces or removes some
      * @param \Throwable|null       $failure exception to show with its trace and previous exceptions; null for none
      */
     public function __construct(
@@ -41,7 +41,7 @@ final readonly class ErrorPage
     /** @param bool $json whether JSON is the format for a client without a preference, instead of plain text */
     public function response(string $accept, bool $json = false): ResponseInterface
     {
-        // A client that accepts any format with the suffix +json can read problem+json.
+        // If a client accepts a format with the suffix +json, the client can also read problem+json.
         $accept = (string) preg_replace('@application/[\w.\-]++\+json@i', self::PROBLEM_TYPE, $accept);
         $response = (new Response($this->status, $this->headers))->withoutHeader('Content-Length');
         $reason = $response->getReasonPhrase();

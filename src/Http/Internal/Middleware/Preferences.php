@@ -38,8 +38,9 @@ final readonly class Preferences
     }
 
     /**
-     * Returns the type with the highest weight. Among types of the same weight, the type wins whose range in the field
-     * is the most precise, then the type whose range is first in the field, then the first offer. RFC 9110, 12.5.1.
+     * Returns the offered type with the highest weight. Among types of the same weight, the type with the most precise
+     * range in the field wins: text/html is more precise than text/*. If ranges are equally precise, the first range
+     * in the field wins. If types have the same range, the first offer wins. RFC 9110, 12.5.1.
      *
      * @param list<string> $offers in lower case
      *
