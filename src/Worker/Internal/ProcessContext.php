@@ -22,7 +22,7 @@ final class ProcessContext implements Context, LauncherEvents
 
     private ?LauncherProcess $launcher = null;
 
-    /** Whether {@see drain()} was called. Afterwards, output is still passed on, but ends of workers are not. */
+    /** Whether {@see drain()} was called. Then the pool still gets output, but no reports of ended workers. */
     private bool $isDraining = false;
 
     /** @var list<string> command line of a worker */
@@ -48,7 +48,7 @@ final class ProcessContext implements Context, LauncherEvents
         }
     }
 
-    /** If the script ends without closing the pool, ends the workers and passes on the last output of their tasks. */
+    /** Ends the workers and passes on the last output of their tasks, if the script ends without closing the pool. */
     public function __destruct()
     {
         $this->onDestroyed();

@@ -9,8 +9,8 @@ final class SentCallable
 {
     /**
      * @param object|string|null $target object or class; null for a function
-     * @param bool $ignoresVisibility whether a private or protected method is called. False if __call() or
-     *     __callStatic() handles the call
+     * @param bool $ignoresVisibility true for a private or protected method; false for other callables, and if __call()
+     *     or __callStatic() handles the call
      */
     public function __construct(
         public readonly object|string|null $target,

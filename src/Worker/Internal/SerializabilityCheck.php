@@ -27,8 +27,8 @@ final class SerializabilityCheck
     public const MAY_SUSPEND = \PHP_INT_MAX - 1;
 
     /**
-     * Value of $deepest if serialize() calls a Serializable::serialize() method. A serialize() call in that method must
-     * use the object table of the outer call. So the value is serialized without {@see SerializeLock}.
+     * Value of $deepest if serialize() calls a Serializable::serialize() method. If that method calls serialize(), both
+     * calls must use one table of repeated objects. {@see SerializeLock} would give them two, so the lock is not used.
      */
     public const MAY_SHARE = \PHP_INT_MAX;
 
@@ -149,9 +149,9 @@ final class SerializabilityCheck
     }
 
     /**
-     * Calls serialize() for an object whose code may suspend the fiber. The call initializes a lazy object, unless the
-     * object has SKIP_INITIALIZATION_ON_SERIALIZE. The check needs the initialization: an (array) cast of an
-     * uninitialized object would be incomplete.
+     * Calls serialize() for an object that is lazy or implements Serializable. The call initializes a lazy object,
+     * unless the object has the option ReflectionClass::SKIP_INITIALIZATION_ON_SERIALIZE. The check needs the
+     * initialization: an (array) cast of an uninitialized object would be incomplete.
      *
      * @throws UnserializableException when the initializer throws, or when the call suspends its fiber
      */

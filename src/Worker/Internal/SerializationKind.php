@@ -28,7 +28,7 @@ enum SerializationKind
         'Dom\DtdNamedNodeMap', 'Dom\HTMLCollection', 'ZipArchive',
     ];
 
-    /** Finds an object's kind. Examines only the class: an object may refuse method calls; a proxy forwards them. */
+    /** Finds an object's kind from its class alone: a method call could throw, or a proxy could forward the call. */
     public static function of(object $value): self
     {
         $class = $value::class;

@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * Runs code that may suspend its fiber inside of serialize(). PHP has a global table of repeated objects for nested
- * calls of serialize(), and another one for unserialize(). If other fibers used the table of a suspended call, PHP
- * could crash. While an __unserialize() method runs, PHP holds a lock, and each new call gets a separate table. So this
- * class runs the code in its __unserialize() method. The lock is still held when a call in the code ends. So PHP then
- * frees the separate table of this call, and not the global table.
+ * Runs code that may suspend the fiber during a call of serialize(). PHP notes repeated objects in a global table,
+ * which nested calls of serialize() share. Nested calls of unserialize() share another table. While a call is
+ * suspended, a call in another fiber would use the same table, and PHP could crash. While an __unserialize() method
+ * runs, PHP holds a lock, and each new call gets a separate table. So hold() runs the code in the __unserialize()
+ * method of this class. Calls in the code end before this method does. So PHP frees their tables, not the global one.
  */
 final class SerializeLock
 {
@@ -27,8 +27,8 @@ final class SerializeLock
      *
      * @return T
      *
-     * @throws \LogicException while a Serializable::unserialize() runs or is suspended. The unserialize() call of
-     *     hold() would use the table of that call, and references would be wrong
+     * @throws \LogicException while a Serializable::unserialize() method runs or is suspended. Then PHP is within an
+     *     unserialize() call. hold() would use the table of that call, and references would be wrong
      */
     public static function hold(\Closure $work): mixed
     {

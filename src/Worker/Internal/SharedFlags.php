@@ -15,13 +15,14 @@ use Spindle\Internal\Warnings;
  *      8   u64  start of this task in nanoseconds of hrtime(); 0 after its end; always 0 without a time limit
  *      16  u64  for even batch numbers: batch << 32 | limit. The limit is the first task that must not start
  *      24  u64  the same for odd batch numbers
- *      32  8 bytes that identify the owner
+ *      32  8 bytes that identify Spindle's memory (OWNER)
  *
  * Before each task, a worker writes the mark (offsets 0 to 7) and reads the clock. If it last read the limit (offset 16
  * or 24) more than LIMIT_CHECK_NANOSECONDS ago, it reads the limit again. To take tasks back, the pool writes the
- * limit, waits for more than LIMIT_CHECK_NANOSECONDS, and reads the mark. If the worker marks another task after that,
- * it last read the limit too long ago. So the worker reads the new limit, and starts the task only if the task is
- * before the limit. A processor needs less time than this wait to make its writes visible to other processors.
+ * limit, waits for more than LIMIT_CHECK_NANOSECONDS, and reads the mark. If the worker marks another task after that
+ * and has not read the new limit, it last read the limit more than LIMIT_CHECK_NANOSECONDS ago. So the worker reads the
+ * limit again, and starts the task only if the task is before the new limit. A processor needs less time than this wait
+ * to make its writes visible to other processors.
  *
  * Without ext-shmop there is no mark. In this case, a worker sends each result before it starts the next task. So the
  * pool knows which task ran when the worker died. Tasks are never taken back from such a worker.
@@ -32,8 +33,8 @@ final class SharedFlags
 
     /**
      * The lower 31 bits of a key are the name of the memory. The bits above are a random number of extra bytes, which
-     * makes the size unusual. Memory with this name and another size belongs to another program. The size shows this
-     * even before the owner (offset 32) is written.
+     * makes the size unusual. So if memory has this name but another size, it belongs to another program. The pool can
+     * check the size even before the worker has written the OWNER.
      */
     private const NAME_MASK = 0x7FFF_FFFF;
     private const MAX_EXTRA_BYTES = 4000;
@@ -81,7 +82,7 @@ final class SharedFlags
             ? Warnings::suppressed(static fn(): array|false => file('/proc/sysvipc/shm'))
             : false;
         foreach (\array_slice($segments === false ? [] : $segments, 1) as $segment) {
-            // name, id, mode, size, pid of the creator, pid of the last user, attached
+            // columns: name, id, mode, size, pid of the creator, pid of the last user, number of attached processes
             $fields = array_map(\intval(...), (array) sscanf($segment, '%d %d %d %d %d %d %d'));
             [$name, $size, $creator, $attached] = [$fields[0] ?? 0, $fields[3] ?? 0, $fields[4] ?? 0, $fields[6] ?? 1];
             if (
@@ -112,7 +113,7 @@ final class SharedFlags
         }
     }
 
-    /** Opens the memory of a worker, and removes its name. Ignores memory of another size: it has another owner. */
+    /** Opens the memory of a worker, and removes its name. Ignores memory of another size: another program owns it. */
     public static function open(int $key): ?self
     {
         if ($key === 0) {

@@ -24,7 +24,7 @@ interface Source
     /**
      * Receives the results of consecutive tasks of a batch. All of these tasks succeeded.
      *
-     * @param string|array{string, list<string>} $results from {@see ValuePacking::encodeList()} or `decode()`
+     * @param string|array{string, list<string>} $results from {@see ValuePacking}: encodeList() or decode()
      * @param int $size approximate size in bytes
      */
     public function succeeded(Batch $batch, int $from, int $count, string|array $results, int $size): void;

@@ -25,7 +25,7 @@ final class SourceFile
         $this->closures = (new ClosureReader($file, $text, $tokens, $topLevel))->closures();
     }
 
-    /** Returns whether PHP cannot have loaded both versions, because both declare the same class or function. */
+    /** Returns whether PHP cannot have loaded this version and `$other`: both declare the same class or function. */
     public function excludes(self $other): bool
     {
         $both = array_intersect_key($this->declared, $other->declared);

@@ -77,7 +77,7 @@ final class SourceTokens
             && !($at > 0 && $this->tokens[$at - 1]->is(\T_DOUBLE_COLON));
     }
 
-    /** Returns the index of the last token of the class, or the function with braces, that begins at this index. */
+    /** Returns the index of the closing brace of the class, method or `function` that begins at this index. */
     public function bodyEnd(int $at): int
     {
         return $this->partners[$this->indexOf($at, '{')];

@@ -13,7 +13,7 @@ final class StaticCalls
     private const KEYWORDS = ['self', 'parent', 'static'];
     private const STRINGS = [\T_CONSTANT_ENCAPSED_STRING, \T_ENCAPSED_AND_WHITESPACE];
 
-    /** A callable as a string, such as `self::run`; or a part of a concatenated one, such as `self::` or `::run`. */
+    /** A callable as a string, such as `self::run`, or a part of a concatenated one, such as `self::` or `::run`. */
     private const CALLABLE_PATTERN = '/^([\w\\\\\x80-\xff]*)::([\w\x80-\xff]*)$/';
 
     private function __construct() {}
@@ -21,9 +21,9 @@ final class StaticCalls
     /**
      * @param array<int, \PhpToken> $own tokens of the code by their index in the source
      *
-     * @return list<array{string, string, bool}> for each call and callable: the class, as written or fully qualified;
-     *     the method; and whether the meaning of `static` in the method depends on $this, which is false for calls and
-     *     for callables whose class is the string 'self', 'parent' or 'static'
+     * @return list<array{string, string, bool}> an entry for each call and callable: the class, as written or fully
+     *     qualified; the method; and whether `static` in the method may mean another class if the closure has no $this.
+     *     The last value is false for calls, and for callables with the string 'self', 'parent' or 'static' as class
      */
     public static function of(SourceTokens $source, array $own): array
     {
@@ -53,7 +53,7 @@ final class StaticCalls
         do {
             $text = ($tokens[++$at] ?? null)?->text;
         } while ($text === '$');
-        for ($depth = 0; isset($tokens[$at]); ++$at) { // to the end of the name, which may be an expression in braces
+        for ($depth = 0; isset($tokens[$at]); ++$at) { // skips the name, which may be an expression in braces
             $depth += match ($tokens[$at]->text) {
                 '{', '${' => 1,
                 '}' => -1,
@@ -125,7 +125,8 @@ final class StaticCalls
             $isConstant => self::classBefore($source, $at - 2),
             default => self::qualified(self::content($last)),
         };
-        // If a closure has no $this, ['self', 'run'] passes on what `static` means, but [self::class, 'run'] does not.
+        // In a closure without $this, ['self', 'run'] passes on the class that `static` means. [self::class, 'run']
+        // does not: `static` in run() is then the named class.
         $isKeyword = $last->is(\T_CONSTANT_ENCAPSED_STRING) && $class[0] !== '\\';
 
         return [$class, $isLiteral ? self::content($method) : self::COMPUTED, !$isKeyword];

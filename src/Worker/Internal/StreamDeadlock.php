@@ -7,10 +7,10 @@ namespace Spindle\Worker\Internal;
 use Spindle\Internal\WeakTimer;
 
 /**
- * Ends a deadlock of map() with generator tasks. A worker is busy with a generator until the caller has read its items.
- * map() gives results to the caller in the order of the input. An earlier task may have no worker, because it is
- * retried or its worker has ended. If generators of later tasks keep all workers busy, no worker becomes free for
- * the earlier task. In this case, the pool starts one worker more than its size.
+ * Ends a deadlock of map() with generator tasks. A worker that runs a generator is busy until the caller has read all
+ * items of the generator. map() gives results to the caller in the order of the input. An earlier task may have no
+ * worker, because it is retried or its worker has ended. If generators of later tasks keep all workers busy, no worker
+ * becomes free for the earlier task. In this case, the pool starts one worker more than its size.
  */
 final class StreamDeadlock
 {

@@ -22,7 +22,7 @@ final class ThreadHost
     /** @var array<int, Runtime> threads by worker */
     private array $threads = [];
 
-    /** @var array<int, array{resource, resource}> socket pair that reports the end of the thread, by worker */
+    /** @var array<int, array{resource, resource}> socket pair for the report that the thread has ended, by worker */
     private array $ends = [];
 
     /** @var array<int, int> keys of the {@see SharedFlags}, by worker */

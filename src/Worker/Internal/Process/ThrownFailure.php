@@ -24,7 +24,8 @@ final class ThrownFailure
             [$part, $data] = [$part->getPrevious(), $data->previous];
         }
         if ($part !== null) {
-            // Thrown dropped the end of a long chain, so the traces there cannot be replaced. Only the data is sent.
+            // Thrown keeps only a limited number of previous exceptions. For the others, no trace without arguments
+            // exists. So only the data is sent.
             return $packing->head() . $packing->bytes();
         }
         try {
@@ -37,8 +38,8 @@ final class ThrownFailure
     }
 
     /**
-     * Replaces the file, line and trace of an exception by those of `$data`. The new values name the original positions
-     * of closures. The new trace has no arguments, because arguments may be secret and often cannot be serialized.
+     * Replaces the file, line and trace of an exception by those of `$data`, which name the file in which a closure was
+     * written. The new trace has no arguments, because arguments may be secret and often cannot be serialized.
      */
     private static function replaceTrace(\Throwable $thrown, Thrown $data): void
     {

@@ -13,10 +13,9 @@ use Spindle\Worker\Thrown;
 
 final class Worker
 {
-    /** A worker may keep results unsent for this long before it starts another task. A kill loses unsent results. */
+    /** Longest time for which results stay unsent while further tasks start. A kill loses such results. */
     private const MAX_RESULT_DELAY_NANOSECONDS = 100_000;
 
-    /** Bytes of the header in the payload of a TASKS frame. */
     private const TASKS_HEAD_BYTES = 9;
 
     /** Shortest time that pcntl_fork() takes, in nanoseconds. A task that took less time cannot have forked. */
@@ -40,7 +39,7 @@ final class Worker
     private int $initialMemory = 0;
     private ?InitialState $state = null;
 
-    /** Callbacks in the event loop; null until the loop is loaded. */
+    /** Removes callbacks that tasks leave in the event loop; null until the loop is loaded. */
     private ?LoopCallbacks $loop = null;
 
     /**
@@ -149,17 +148,13 @@ final class Worker
         TaskContext::enter(null);
     }
 
-    /**
-     * Returns the kinds and the items of a batch. Empties the payload to free its memory.
-     *
-     * @return array{string, array<int, bool|int|float|string|null>}
-     */
+    /** @return array{string, array<int, bool|int|float|string|null>} kinds and items; `$payload` is '' afterwards */
     private function itemsOf(string &$payload, int $flags): array
     {
         $items = ($flags & WorkerProtocol::PACKED) !== 0
             ? ValuePacking::decode($payload, self::TASKS_HEAD_BYTES)
             : ['', ValuePacking::decodeList($payload, self::TASKS_HEAD_BYTES)];
-        $payload = '';
+        $payload = ''; // frees memory
         $this->lifecycle->isReceiving = false;
 
         return $items;
@@ -181,9 +176,9 @@ final class Worker
         $indexes = self::encodedIndexes(\count($items));
         $sharedMemory = $this->sharedMemory;
         $isPlain = $code !== 0 && $kinds === '';
-        // Whether finishTask() must run after each task. Otherwise, only the result is added.
+        // If true, finishTask() runs after each task. If false, the loop only adds the results, which is faster.
         $checksEach = !$isPlain || $this->clock !== null || $maxDelay === 0 || $this->state !== null;
-        $values = &$this->results->values; // a reference: reportExit() sends the results if a task ends the process
+        $values = &$this->results->values; // a reference: if a task ends the process, reportExit() sends the results
         $cancellation = &$this->lifecycle->cancellation;
         $startedAt = $this->results->flushedAt;
         $this->lifecycle->setState(WorkerLifecycle::RUNNING_TASK);
@@ -239,7 +234,7 @@ final class Worker
             if ($now - $this->results->flushedAt > $maxDelay) {
                 $now = $this->flushBefore($index);
             }
-            $this->findLoop(); // a task that loads the event loop takes long, so this call always follows it
+            $this->findLoop(); // a task that loads the event loop takes so long that checkBefore() follows
         }
         $limit = $this->readLimit($limit);
         if ($index > 0 && $this->hasGrown()) {
@@ -320,7 +315,7 @@ final class Worker
         }
     }
 
-    /** Checks whether a task has loaded the event loop, and removes what the task left there. */
+    /** Finds the event loop if a task has loaded the loop, and removes the callbacks that the task left there. */
     private function findLoop(): void
     {
         if ($this->loop === null) {
@@ -352,7 +347,7 @@ final class Worker
     /** Sends results before the task `$index` starts. Returns the time afterwards, which is the task's start time. */
     private function flushBefore(int $index): int
     {
-        if ($this->sharedMemory !== null) { // the mark names the previous task, because this task has not started
+        if ($this->sharedMemory !== null) { // until this task starts, the mark names the previous task
             shmop_write($this->sharedMemory, self::$indexes[$index - 1], 0);
         }
         $this->lifecycle->flush(0);

@@ -8,7 +8,7 @@ use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\Thrown;
 
-/** Makes this process or thread a worker, or this process a host. A host starts workers as forks or threads. */
+/** Starts a worker in this process or thread, or a host in this process. A host starts workers as forks or threads. */
 final class WorkerBoot
 {
     /** Instance of this process or thread. A global variable would show the secrets to a task that prints $GLOBALS. */
@@ -28,7 +28,7 @@ final class WorkerBoot
 
     private ?string $initialize = null;
 
-    /** Current step in the start of this worker or host. If the step fails, it is the subject of the error message. */
+    /** Current step in the start of this worker or host. If the step fails, the error message names the step. */
     private string $step = 'its start';
 
     /** @param 'fork'|'thread'|null $kind how this host runs its workers; null for a worker */

@@ -17,7 +17,6 @@ use Spindle\Worker\Internal\WorkerProtocol;
  */
 final class WorkerLifecycle
 {
-    // Values of $state.
     public const WAITING_FOR_FRAME = 0;
     public const RUNNING_OWN_CODE = 1;
     public const RUNNING_TASK = 2;
@@ -55,7 +54,7 @@ final class WorkerLifecycle
     /** Whether the worker ends without an exit report. */
     private bool $ended = false;
 
-    /** Number of buffers while the worker's buffer is the innermost one; NO_BUFFER after that buffer has ended. */
+    /** Value of ob_get_level() after the worker has opened its output buffer; NO_BUFFER after this buffer has ended. */
     private int $bufferLevel = self::NO_BUFFER;
 
     /** @var string|null bytes to release before the exit report, because a fatal error may have left no memory */
@@ -84,11 +83,12 @@ final class WorkerLifecycle
             register_shutdown_function($this->reportExit(...));
             if (\function_exists('pcntl_signal')) {
                 pcntl_async_signals(true);
-                // `false`: SIGTERM ends the wait for a frame. With `true`, the handler would run only after the frame.
+                // `false`: PHP does not restart system calls, so SIGTERM ends the wait for a frame. With `true`, the
+                // handler would run only after the frame.
                 pcntl_signal(self::SIGTERM, $this->terminate(...), false);
             }
         }
-        // The property is set before the memory exists: SIGTERM's handler may run at any time, and removes the memory.
+        // SIGTERM may arrive during create(). The signal handler removes the memory only if this property is set.
         $this->hasSharedMemory = $this->sharedMemoryKey !== 0;
         $memory = SharedFlags::create($this->sharedMemoryKey);
         $this->hasSharedMemory = $memory !== null;
@@ -277,7 +277,7 @@ final class WorkerLifecycle
                 $this->bufferLevel = self::NO_BUFFER; // a task has ended the buffer, or the process ends
             }
             if (getmypid() !== $this->pid) {
-                return $output; // a task's fork writes to standard output, which the pool receives, too
+                return $output; // a task's fork writes to standard output. The pool receives that output, too
             }
             for ($at = 0; $at < \strlen($output); $at += WorkerProtocol::MAX_OUTPUT_BYTES) {
                 $this->send(WorkerProtocol::OUTPUT, substr($output, $at, WorkerProtocol::MAX_OUTPUT_BYTES));

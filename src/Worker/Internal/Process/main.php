@@ -8,8 +8,9 @@ declare(strict_types=1);
 require __DIR__ . '/classes.php';
 Spindle\Worker\Internal\Process\WorkerBoot::fromInput();
 try {
+    // The files are loaded here, and not in a method, because they need the global scope.
     while (Spindle\Worker\Internal\Process\WorkerBoot::hasFile()) {
-        require_once Spindle\Worker\Internal\Process\WorkerBoot::nextFile(); // here: files need the global scope
+        require_once Spindle\Worker\Internal\Process\WorkerBoot::nextFile();
     }
 } catch (Throwable $spindleFailure) {
     Spindle\Worker\Internal\Process\WorkerBoot::fail($spindleFailure);
