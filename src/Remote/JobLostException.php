@@ -28,7 +28,7 @@ final class JobLostException extends \RuntimeException implements SpindleExcepti
 
     /**
      * @param int $firstMissing index of the first missing item; the first item of a task has index 0
-     * @param int $next         index of the first item after the missing items, or the number of all items
+     * @param int $next         index of the first item after the missing items; the number of all items if none follows
      */
     public static function items(string $id, string $queue, int $firstMissing, int $next): self
     {

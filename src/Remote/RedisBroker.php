@@ -32,10 +32,13 @@ final class RedisBroker implements Broker
     /** A renewal that has no answer after this fraction of the lease is sent again, on another connection. */
     private const RENEWAL_RETRY_FRACTION = 0.125;
 
-    /** Replaces larger limits, such as PHP_INT_MAX or INF: number of dead letters, or seconds to keep them. */
+    /** Largest $maxDeadLetters and $deadLetterRetention that renewLease() sends, in place of PHP_INT_MAX and INF. */
     private const UNLIMITED = 10 ** 11;
 
-    /** New reports are dropped while unanswered reports use more bytes than this, as tasks can outpace the engine. */
+    /**
+     * While unanswered reports use more bytes than this, new reports are dropped. Otherwise tasks that report faster
+     * than the engine answers could fill the memory.
+     */
     private const MAX_PENDING_REPORT_BYTES = 1 << 20;
 
     /** Estimated memory of the fiber that sends a report, in bytes. */
@@ -387,7 +390,6 @@ final class RedisBroker implements Broker
         }
     }
 
-    /** Returns the answer of a script. Throws an exception if the agent's lease has ended. */
     private static function requireLease(string $owner, string $answer): string
     {
         return $answer === self::LEASE_ENDED ? throw LeaseLostException::of($owner) : $answer;

@@ -73,8 +73,8 @@ final class RemoteCommands implements CommandTransport, Lifecycle
      *
      * Cancellation: removes a command that no agent has claimed. Ends a claimed command on its agent, and waits for the
      * end of the command, at most {@see RemoteOptions::$brokerRetryTimeout} seconds. If the engine does not confirm the
-     * cancellation within a second, this method returns an outcome with this reason. The command may then still be
-     * queued or running. This process repeats the cancellation until the engine has confirmed it.
+     * cancellation within a second, this method returns an outcome with an error that says so. The command may then
+     * still be queued or running. This process repeats the cancellation until the engine has confirmed it.
      *
      * @throws CancelledException when the command was cancelled and has no outcome
      * @throws PayloadTooLargeException

@@ -188,18 +188,17 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Refuses new tasks. Waits for the outcomes of all tasks of {@see submit()} and {@see attach()}, and of all values
-     * that a running {@see map()} has read. Also waits until the engine has confirmed the dispatches and cancellations
-     * of this executor. Dispatched tasks stay in the queue.
+     * Refuses new tasks. Waits for the outcomes of all tasks of {@see submit()} and {@see attach()}, and for the
+     * results of all values that a running {@see map()} has read. Also waits until the engine has confirmed the
+     * dispatches and cancellations of this executor. Dispatched tasks stay in the queue.
      *
      * A running map() yields the results of the values that it has read. Then map() throws ExecutorClosedException,
      * unless the input is an array that map() has read completely. For a generator task, close() waits until the
      * generator has ended on its agent. The generator's items can be read even after close().
      *
-     * Then waits at most a second until the engine has dropped the outcomes that were received.
-     *
-     * Finally releases the broker. When the last executor of a broker object is closed, the connection for outcomes is
-     * closed. The connection for requests is closed when PHP destroys the broker object.
+     * When all outcomes have arrived, this method waits at most a second until the engine has dropped them. Finally,
+     * this method releases the broker. When the last executor of a broker object is closed, the connection for outcomes
+     * is closed. The connection for requests is closed when PHP destroys the broker object.
      *
      * Cancellation: ends unfinished tasks as {@see kill()} does, including the tasks of {@see attach()}.
      *
@@ -216,7 +215,7 @@ final class RemoteExecutor implements Executor
      * Dispatched tasks that this executor does not await stay in the queue.
      *
      * Suspends for at most a second, until the engine has confirmed the cancellations. If a cancellation does not reach
-     * the engine, the task continues, and the engine drops the outcome at the end of its retention.
+     * the engine, the task continues, and the engine drops the outcome after {@see AgentOptions::$outcomeRetention}.
      */
     public function kill(): void
     {

@@ -13,10 +13,10 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
 
-/** Completes a future with the outcome of one task that was submitted or attached to. */
+/** Completes the future of one call of RemoteExecutor::submit() or attach() with the outcome of the task. */
 final class RemoteSubmission implements OutcomeReceiver
 {
-    /** @var DeferredFuture<mixed>|null null once completed, so that PHP can destroy a generator that is the result */
+    /** @var DeferredFuture<mixed>|null null once completed, because it would keep a generator result in memory */
     private ?DeferredFuture $deferred;
 
     /** @var Future<mixed>|null null once {@see self::future()} has returned it, so that PHP can destroy the result */
@@ -137,7 +137,7 @@ final class RemoteSubmission implements OutcomeReceiver
     public function kill(ExecutorClosedException $reason): void
     {
         $this->deferred?->error($this->cancelled ?? $reason);
-        $this->future?->ignore(); // without a call of future(), the error would be reported as unhandled
+        $this->future?->ignore(); // otherwise Amp reports an unhandled error if future() was not called
         $this->finish();
     }
 
@@ -149,7 +149,6 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->finish();
     }
 
-    /** Releases the timer, the subscription and the future. */
     public function finish(): void
     {
         $this->isFinished = true;

@@ -34,7 +34,7 @@ final class SettlementFactory
     /** Number of refusals after which a job becomes a dead letter, even if the same agent has refused it each time. */
     private const MAX_REFUSALS = 4;
 
-    /** Maximum bytes of an outcome that gets a note. PHP's messages about missing code are short enough for this. */
+    /** Maximum bytes of an outcome that gets the agent's name. PHP's messages about missing code are short enough. */
     private const MAX_NOTED_BYTES = 0x1_0000;
 
     /** Maximum bytes of the reason in a dead letter: the exception's message and trace. */
@@ -115,7 +115,7 @@ final class SettlementFactory
         return $this->settlement($delivery, SettlementKind::Cancelled, outcome: OutcomeBody::cancelled());
     }
 
-    /** Returns a job to the queue. Failure and crash numbers stay the same. The job can be claimed after $delay s. */
+    /** Gives a job back, with the same numbers of failures and crashes. The job can be claimed after $delay seconds. */
     public function released(Delivery $delivery, float $delay = 0.0): Settlement
     {
         return $this->settlement($delivery, SettlementKind::Release, $delivery->crashes, $delivery->failures, $delay);
@@ -215,7 +215,6 @@ final class SettlementFactory
         };
     }
 
-    /** Returns a task's report as a signed frame. */
     public function report(Delivery $delivery, string $bytes): string
     {
         return $this->keys->seal(FrameKind::Report, $this->queue, $delivery->id, $delivery->claimNumber, $bytes);

@@ -57,7 +57,8 @@ final class SharedQueue implements LastRequests
     ) {
         $this->ownerPid = (int) getmypid();
         $this->waiters = new Waiters();
-        // ProcessEnd must call this object first: $receivedOutcomes then sends the ids that lastRequests() has added.
+        // ProcessEnd calls objects in the order of their registration. This object comes before $receivedOutcomes,
+        // because sendCancellations() adds ids of outcomes that $receivedOutcomes then asks the engine to drop.
         ProcessEnd::register($this);
         $this->outbox = new JobOutbox($broker, $name, $mailbox);
         $this->cancellations = new JobCancellations($broker, $name);
@@ -175,9 +176,9 @@ final class SharedQueue implements LastRequests
 
     /**
      * Cancels jobs, even if their submission is pending. Waits until the engine has confirmed all cancellations. While
-     * the engine is not available, retries for $timeout seconds.
+     * the engine is not available, retries for $timeout seconds and then returns.
      *
-     * $cancellation ends a pause between two attempts, or the wait for a request that another fiber has sent.
+     * Cancellation: ends a pause between two attempts, or the wait for the answer to a request of another fiber.
      *
      * @param list<string> $ids
      *
@@ -215,7 +216,7 @@ final class SharedQueue implements LastRequests
         return [$this->sendCancellations(...)];
     }
 
-    /** @param bool $hasOtherQueues whether the message may be about another queue; messages do not name their queue */
+    /** @param bool $hasOtherQueues whether other queues use the same mailbox; a message does not name its queue */
     public function onMessage(MailboxMessage $message, bool $hasOtherQueues): void
     {
         foreach ($message->outcomes as $id => $frame) {
@@ -246,7 +247,6 @@ final class SharedQueue implements LastRequests
         }
     }
 
-    /** Sends the unsent cancellations. Then looks up all jobs with waiters. */
     public function lookUpAll(): void
     {
         if ($this->retryTimer !== null) {

@@ -95,7 +95,8 @@ final class StoredItems
                 throw $this->failure;
             } elseif ($this->outcome !== null) {
                 $outcome = $this->outcome;
-                // The engine stores the last items ($frames) until the next request for items, so end() drops them.
+                // The engine keeps the items of an answer until the next request for items. If the last answer had
+                // items ($frames), no request follows, so end() makes the engine drop them.
                 $this->isReleased = $frames === [];
                 $this->end();
 
