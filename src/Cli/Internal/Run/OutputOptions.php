@@ -22,7 +22,7 @@ final class OutputOptions
     private const NOT_WITH_JSON = ['tag', 'tag-string', 'ungroup', 'line-buffer', 'print'];
 
     /**
-     * @param TextTemplate|null $tag           text before each line of output; the tab after the text is added later
+     * @param TextTemplate|null $tag           text before each line of output; the writer adds a tab after this text
      * @param bool              $json          whether input and output are lines of JSON
      * @param bool              $printsCommand whether each command is printed before its output
      * @param bool              $tracesCommand whether the command is printed on standard error when the job starts

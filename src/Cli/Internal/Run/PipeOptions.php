@@ -86,9 +86,9 @@ final class PipeOptions
     private function __construct() {}
 
     /**
-     * Returns whether jobs read blocks.
+     * Returns whether jobs read blocks: with --pipe or --pipe-part, but not with --tee.
      *
-     * @throws UsageException when an option for blocks is given without --pipe
+     * @throws UsageException when an option for blocks is given but no blocks are read, or with --pipe and --pipe-part
      */
     public static function areGiven(GivenOptions $given): bool
     {

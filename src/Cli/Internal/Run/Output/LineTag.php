@@ -15,7 +15,7 @@ final class LineTag
         $this->prefix = "{$tag}\t";
     }
 
-    /** Returns how many bytes of output fit into $limit bytes with their tags, even if each byte is an empty line. */
+    /** Returns the largest size of a piece that fits into $limit bytes with tags, even if all bytes are line feeds. */
     public function maxPieceBytes(int $limit): int
     {
         return max(1, intdiv($limit, \strlen($this->prefix) + 1));
@@ -33,7 +33,6 @@ final class LineTag
         return $start . str_replace("\n", "\n{$this->prefix}", $body) . ($this->atLineStart ? "\n" : '');
     }
 
-    /** Returns a line feed if the output does not end with one; else ''. */
     public function end(): string
     {
         $end = $this->atLineStart ? '' : "\n";

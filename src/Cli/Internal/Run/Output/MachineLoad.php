@@ -6,7 +6,6 @@ namespace Spindle\Cli\Internal\Run\Output;
 
 use Spindle\Internal\Warnings;
 
-/** Load and memory of this machine, as text. */
 final class MachineLoad
 {
     private const MEMORY_FILE = '/proc/meminfo';

@@ -6,10 +6,10 @@ namespace Spindle\Cli\Internal\Run\Output;
 
 enum OutputMode
 {
-    /** All output together, when the job has ended. */
+    /** Prints all output of a job together, when the job has ended. */
     case Grouped;
 
-    /** Each line as soon as it is complete. */
+    /** Prints each line of output as soon as the line is complete. */
     case Lines;
 
     /** The job itself writes to the streams of this process. */

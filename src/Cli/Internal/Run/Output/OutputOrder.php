@@ -10,7 +10,7 @@ use Spindle\Cli\Internal\Run\TemporaryFile;
 use Spindle\Command\CommandResult;
 use Spindle\Command\StreamException;
 
-/** The option --keep-order. Keeps an early result until all jobs before it in the input have results. */
+/** Implements --keep-order: keeps an early result until all jobs that precede its job in the input have results. */
 final class OutputOrder
 {
     /** Limits of {@see isFull()}: number of early results, and bytes of their inputs and commands. */
@@ -54,7 +54,7 @@ final class OutputOrder
     /**
      * Adds the result of a finished job, and yields the results that no longer wait for an earlier job.
      *
-     * @param CommandResult|null $result null for a job without a result, so that later results do not wait for it
+     * @param CommandResult|null $result null for a job that the run has cancelled; no result waits for such a job
      *
      * @return \Generator<InputJob, CommandResult> in the order of the input
      */

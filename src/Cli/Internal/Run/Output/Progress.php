@@ -20,7 +20,7 @@ interface Progress
     /** Returns the bytes that clear the progress from the terminal. The caller writes them before other output. */
     public function clearingBytes(): string;
 
-    /** Called with the bytes of other output, after these bytes were written to the terminal. */
+    /** Called after output that is not progress was written to the terminal, with the bytes of this output. */
     public function wrote(string $bytes): void;
 
     /** Shows the statistics. Called about every second. */

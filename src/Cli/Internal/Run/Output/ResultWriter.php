@@ -13,8 +13,8 @@ use Spindle\Command\CommandResult;
 interface ResultWriter
 {
     /**
-     * Returns the command with which a job is about to start. If the output is printed while the job runs, the returned
-     * command redirects its output.
+     * Returns the command with which a job is about to start. An implementation that prints output while the job runs
+     * sets the output targets of the returned command.
      *
      * @throws OutputClosedException|OutputFailedException
      */

@@ -18,8 +18,8 @@ final class RunningJobs
     /**
      * @param list<InputJob> $running
      * @param float          $now     seconds since the run began
-     * @param bool           $starts  whether jobs may start. If not, new jobs in $running are ignored, because $running
-     *                                is an estimate, and can contain jobs that still wait
+     * @param bool           $starts  whether jobs may start; false while the run is paused. New jobs in $running are
+     *                                then ignored, because $running is an estimate, and can contain waiting jobs
      */
     public function update(array $running, float $now, bool $starts): void
     {

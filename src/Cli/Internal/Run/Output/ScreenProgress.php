@@ -111,7 +111,7 @@ final class ScreenProgress implements Progress
             $this->draw($statistics, false);
         }
         $end = hrtime(true);
-        // The first drawing does not count, because it also loads classes.
+        // The duration of the first drawing sets no pause, because the first drawing also loads classes.
         $pause = $this->nextFrame === 0 ? 0 : ($end - $begin) * self::PAUSE_FACTOR;
         $this->nextFrame = $end + max(self::MIN_FRAME_NANOSECONDS, min(self::MAX_FRAME_NANOSECONDS, $pause));
     }
@@ -164,7 +164,7 @@ final class ScreenProgress implements Progress
         }
     }
 
-    /** Shows the lines again after a short pause. The end of a job also shows them, but may come much later. */
+    /** Shows the lines again after a short pause. The end of a job also shows the lines, but may come much later. */
     private function showSoon(): void
     {
         if (!$this->isDue) {

@@ -38,7 +38,6 @@ final class ScreenTerminal
     /** Time of the next foreground check, in nanoseconds of hrtime(); null while this process is in the foreground. */
     private int|float|null $nextCheck = 0;
 
-    /** Whether the terminal's settings are restored when this process ends: {@see watchEnds()}. */
     private bool $restoresSettings = false;
 
     /** The terminal's settings before {@see readKeys()}, as `stty -g` prints them; null while they are unchanged. */
@@ -71,8 +70,8 @@ final class ScreenTerminal
             },
             self::SIGCONT => function () use ($continued): void {
                 $this->forgetState();
-                // SIGSTOP suspends this process without a call of $suspend, and the shell may change the settings.
-                // After restore(), the next readKeys() sets the terminal again.
+                // SIGSTOP suspends this process without a call of $suspend. The shell may then change the settings
+                // that readKeys() has made. The next readKeys() makes its settings again only after restore().
                 $this->restore();
                 $continued();
             },
@@ -83,7 +82,7 @@ final class ScreenTerminal
         }
     }
 
-    /** Restores the terminal's settings when this process ends, even by a signal. Call before {@see readKeys()}. */
+    /** Restores the terminal's settings when this process ends, even by SIGHUP or SIGQUIT. Call before readKeys(). */
     public function watchEnds(): void
     {
         if ($this->watchers === []) {
@@ -193,7 +192,7 @@ final class ScreenTerminal
             && Warnings::suppressed(static fn(): int|false => stream_select($none, $streams, $none, 0)) === 1;
     }
 
-    /** Writes what the terminal accepts. If $stream is in non-blocking mode, the rest is sent later. */
+    /** Writes what the terminal accepts. In non-blocking mode, the rest is sent by {@see isReady()} or later writes. */
     public function write(string $bytes): void
     {
         $this->unsent .= $bytes;

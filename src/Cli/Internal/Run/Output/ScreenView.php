@@ -18,7 +18,7 @@ final class ScreenView
 
     private const TEXT_COLUMNS = 26;
 
-    /** Largest number of lines with jobs so far. The screen keeps this number of lines, so lower lines do not move. */
+    /** Largest number of job lines so far. The screen keeps this number of lines, so the lines below do not move. */
     private int $jobLines = 1;
 
     public function __construct(private readonly ScreenStyle $style) {}

@@ -9,7 +9,7 @@ use Spindle\Cli\Internal\Run\RegularExpression;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\PhpSettings;
 
-/** The beginning of an input that each job gets before its block: lines, or a match of a regular expression. */
+/** The first lines of an input, or a regular expression's match there. Each job gets this header before its block. */
 final class Header
 {
     /** Bytes that are searched for the match of a regular expression. */

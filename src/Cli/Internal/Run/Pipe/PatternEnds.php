@@ -10,7 +10,10 @@ use Spindle\Cli\Internal\UsageException;
 /** A record ends between a match of --recend and a match of --recstart, which are regular expressions. */
 final class PatternEnds implements RecordEnds
 {
-    /** The largest limit of PCRE for the steps of a match. In a block without separators, each byte needs a step. */
+    /**
+     * The largest limit of PCRE for the steps of a match. PHP's default limit is too low for a large block without
+     * separators, because each byte of such a block needs a step.
+     */
     public const MAX_STEPS = (1 << 31) - 1;
 
     private readonly string $last;
@@ -29,8 +32,8 @@ final class PatternEnds implements RecordEnds
         ini_set('pcre.backtrack_limit', (string) self::MAX_STEPS);
         $border = "(?:{$end})(?={$start})";
         $this->last = RegularExpression::delimited("\\A(?s:.*){$border}");
-        // The search for the end of a record skips the match of --recstart at the start of that record, as in GNU
-        // parallel. Otherwise, the record could end within this match.
+        // If a record begins with a match of --recstart, the search for the record's end begins after this match, as in
+        // GNU parallel. A search from the start of the record could find an end within this match.
         $this->next = RegularExpression::delimited("\\G(?:(?:{$start})(?s:.*?)|(?s:.*?)){$border}(?!\\G)");
         $this->separator = RegularExpression::delimited("(?:{$end})(?:{$start})");
     }

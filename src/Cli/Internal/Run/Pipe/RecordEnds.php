@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 
 use Spindle\Cli\Internal\UsageException;
 
-/** Finds where records end. Keeps no state: when more input has been read, the caller passes the earlier text too. */
+/** Finds where records end. Keeps no text: the caller passes an incomplete record again, together with more input. */
 interface RecordEnds
 {
     /**

@@ -11,8 +11,8 @@ use Spindle\Cli\Internal\Run\Input\JobInputs;
 use Spindle\Cli\Internal\Run\Input\JobValues;
 
 /**
- * Implements --round-robin: distributes the blocks of standard input among jobs that all run at the same time. Each of
- * the first blocks creates a job. A fiber gives each later block to the next job whose queue has room.
+ * Implements --round-robin: distributes the blocks of standard input among N jobs that all run at the same time. Each
+ * of the first N blocks creates a job. A fiber gives each later block to the next job whose queue has room.
  */
 final class RoundRobinInputs implements JobInputs
 {

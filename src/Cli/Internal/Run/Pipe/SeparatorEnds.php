@@ -44,7 +44,7 @@ final class SeparatorEnds implements RecordEnds
         return $from;
     }
 
-    /** Returns where the first record ends whose separator begins at or after byte $from of the file; null for none. */
+    /** Finds the first separator from byte $from of the file on. Returns the end of the record there; null for none. */
     public function nextInFile(PartedFile $file, int $from): ?int
     {
         if ($this->separator === '') {
