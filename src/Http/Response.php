@@ -42,7 +42,7 @@ final class Response implements ResponseInterface
     /** @var array<string, self> empty responses that {@see of()} clones, by media type */
     private static array $templates = [];
 
-    // The constructor promotes no parameters. It assigns only values other than the defaults, in half the time.
+    // The constructor assigns only values other than the defaults. Promoted parameters would take twice as long.
 
     private int $status = 200;
 
@@ -165,18 +165,18 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Sends chunks as an iterator yields them. In the first millisecond after a send, the server collects chunks. It
-     * sends them when the iterator suspends its fiber, when they have 64 KiB, or with the first chunk after this
-     * millisecond. If the client receives slowly, the server requests the next chunk only after the earlier chunks were
-     * sent. While the iterator is suspended, other requests run.
+     * Sends chunks as an iterator yields them. The first chunk is sent at once. After each send, the server collects
+     * chunks for a millisecond. Collected chunks are sent when the iterator suspends its fiber, when they have 64 KiB,
+     * or with the first chunk after this millisecond. If the client receives slowly, the server requests the next chunk
+     * only after the earlier chunks were sent. While the iterator is suspended, other requests run.
      *
      * If the iterator throws before its first chunk and before it suspends, the server answers as for an exception of
      * the handler. If it throws later, the head was already sent, so the client gets an incomplete response.
      *
      * When the client disconnects, a generator gets a {@see ClientDisconnectedException} at its `yield`. A generator
-     * that is waiting gets the exception at its next `yield`, unless it passed the request's cancellation to the
-     * operation that waits. The generator's `finally` blocks run, and may suspend. An iterator that is not a generator
-     * is not called again.
+     * that is waiting gets the exception at its next `yield`. To end the wait sooner, pass the request's cancellation
+     * to the operation that waits. The generator's `finally` blocks run, and may suspend. An iterator that is not a
+     * generator is not called again.
      *
      * @param iterable<string>                   $chunks
      * @param array<string, string|list<string>> $headers
@@ -199,8 +199,8 @@ final class Response implements ResponseInterface
      *
      * @param string $path must not be chosen by a client: use {@see Middleware\StaticFiles} for that
      * @param string|null $type media type; null to derive it from the extension of the name
-     * @param array<string, string|list<string>> $headers replace headers derived from the file. If they
-     *     contain ETag or Last-Modified, the request's conditional headers are compared with these values
+     * @param array<string, string|list<string>> $headers replace headers derived from the file. If `$headers`
+     *     has ETag or Last-Modified, the request's conditional headers are compared with these values
      *
      * @throws HttpException 404 when there is no regular file, 403 when it can't be read
      * @throws \RuntimeException when too many files are open

@@ -34,8 +34,8 @@ use Spindle\Lifecycle;
  * have loaded the application again. Such a reload loses no request. If the new code fails to start, the processes that
  * were not replaced continue.
  *
- * SIGINT, SIGTERM and SIGQUIT close the supervisor. If the terminal was closed, SIGHUP closes the supervisor instead of
- * a reload. A second SIGINT, SIGTERM or SIGQUIT has the effect of {@see kill()}. SIGUSR1 and SIGUSR2 are ignored.
+ * SIGINT, SIGTERM and SIGQUIT close the supervisor. A second such signal has the effect of {@see kill()}. If the
+ * terminal was closed, SIGHUP also closes the supervisor, and replaces no process. SIGUSR1 and SIGUSR2 are ignored.
  *
  * When the supervisor's process is killed, the kernel kills the other processes. Without ext-ffi, each process kills
  * itself instead. If a handler blocks its event loop, the process can do this only when the handler waits or returns.
@@ -46,8 +46,8 @@ use Spindle\Lifecycle;
  *
  * The supervisor itself does not load the application. A reload does not replace code that the supervisor has loaded:
  * Spindle, and the "files" of Composer's autoloader. When a symbolic link in the application's path points to another
- * release, a reload changes the working directory too. The reload fails if the supervisor uses the autoloader of the
- * previous release.
+ * release, a reload changes a working directory in the previous release to the same directory of the new release. The
+ * reload fails if the supervisor has loaded Composer's autoloader from the previous release.
  */
 final class Supervisor implements Lifecycle
 {
@@ -147,8 +147,8 @@ final class Supervisor implements Lifecycle
      * Stops accepting connections, answers the requests that have arrived, and waits until all processes have ended.
      * The `stopTimeout` of the application's options limits this time, as for {@see HttpServer::close()}.
      *
-     * If a callback of the event loop calls close(), the fiber of the callback is suspended. It continues when the loop
-     * runs again after {@see run()} has returned. close() has no effect in a process that the supervisor has started.
+     * If a callback of the event loop calls close(), the callback's fiber is suspended. The fiber continues when the
+     * loop runs again after {@see run()} has returned. close() has no effect in processes that the supervisor started.
      *
      * Cancellation: ends the processes as {@see kill()} does. Some processes may still exist when this method throws.
      *
@@ -300,7 +300,7 @@ final class Supervisor implements Lifecycle
         RequestFunctions::define();
         $servers = new ServerFactory($this->app, $this->options, $this->logger);
         $server = $this->server = $servers->application($sockets);
-        $output->closeBuffers(); // closes buffers that the application has left open while it was loaded
+        $output->closeBuffers(); // the application's file may have left output buffers open
         $server->closeOutputBuffersWith($output->closeBuffers(...));
         $server->serve($sockets, false);
         if ($admin !== []) {
@@ -308,7 +308,7 @@ final class Supervisor implements Lifecycle
             $this->admin->serve($admin, false);
         }
         $this->logger->info($readyMessage);
-        $this->isClosed ? $server->close() : $server->awaitEnd(); // close() may run while the application is loaded
+        $this->isClosed ? $server->close() : $server->awaitEnd(); // close() may have run while the app was loaded
         $this->admin?->close();
         $output->close();
 

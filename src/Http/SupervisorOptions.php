@@ -26,10 +26,10 @@ final readonly class SupervisorOptions
      * @param string|null $key          path of the private key, PEM, without a passphrase; null when the certificate's
      *                                  file contains the key
      * @param array<string, string> $certificates paths of PEM files by the host name that a client requests (SNI).
-     *                                            Each file has another chain and its key. The certificates of
-     *                                            the application's HttpServerOptions are also used
-     * @param int|null    $maxRequests  requests after which a process is replaced; null for no limit. Each process
-     *                                  gets a number up to a tenth lower at random, so that not all end at once
+     *                                            Each file has the certificate chain and the key for that name. The
+     *                                            certificates of the application's HttpServerOptions are also used
+     * @param int|null    $maxRequests  requests after which a process is replaced; null for no limit. The limit of
+     *                                  each process is up to a tenth lower, at random, so that not all end at once
      * @param int|null    $maxMemoryBytes bytes in use by PHP at which a process is replaced; null for no limit
      * @param float       $startTimeout seconds in which a process has to load the application, at least 0.1
      * @param float       $blockTimeout seconds for which the event loop of a process may be blocked before the
@@ -40,9 +40,9 @@ final readonly class SupervisorOptions
      *                                  This share is at least 128 MB, and at least twice $maxMemoryBytes
      * @param list<string> $adminHosts  host names that requests to the admin address may use, in addition to the
      *                                  name in $admin, IP addresses and localhost: {@see Admin::withHosts()}
-     * @param bool|null   $traceBlocks  for development: whether the log reports which function blocks the event loop of
-     *                                  a process for half a second, with its callers. The report interrupts the
-     *                                  function with a signal, so sleep() returns early. Null for the value of $watch
+     * @param bool|null   $traceBlocks  for development: whether a function that blocks the event loop of a process for
+     *                                  half a second is logged, together with its callers. A signal interrupts the
+     *                                  function for this, so sleep() returns early. Null for the value of $watch
      *
      * @throws \ValueError when a number is out of its range, or $certificates has other keys than host names or
      *                     other values than paths

@@ -30,8 +30,8 @@ use Spindle\Internal\Warnings;
  * response is logged before its body is sent, so an exception that cuts off the body does not change the line.
  *
  * If a line can't be written, the request still succeeds, and {@see lostLines()} counts the line. The server's logger
- * gets a warning about the first lost line, and about each lost line after a minute without losses. If the server has
- * no logger, the warning goes to PHP's error log.
+ * gets a warning about the first lost line. After a minute without lost lines, the next lost line causes another
+ * warning. If the server has no logger, the warnings go to PHP's error log.
  *
  * Client address and request id come from {@see TrustedProxies} and {@see RequestId} if these run before this
  * middleware.

@@ -40,7 +40,7 @@ final readonly class Compression implements MiddlewareInterface
         . '|application/(?:json|xml|javascript|x-javascript|ecmascript|wasm|x-ndjson'
         . '|jsonl|graphql|openmetrics-text|rtf|vnd\.ms-fontobject))[ \t]*+(?:;|$)@Di';
 
-    /** A response with such a field is encoded already, or has a checksum. So this class does not compress it. */
+    /** Responses with these fields are not compressed. They are encoded already, or have a checksum of their bytes. */
     private const EXCLUDING_FIELDS = [
         'Content-Encoding',
         'Content-Digest',
@@ -69,7 +69,7 @@ final readonly class Compression implements MiddlewareInterface
         };
     }
 
-    /** Returns whether the response, or for 206 and 304 the full response with 200, depends on Accept-Encoding. */
+    /** Returns whether the response depends on Accept-Encoding. For 206 and 304, the full response (200) counts. */
     private static function dependsOnEncoding(ResponseInterface $response): bool
     {
         $status = $response->getStatusCode();
@@ -77,7 +77,7 @@ final readonly class Compression implements MiddlewareInterface
         if (preg_match('/(?:^|[ ,\t])no-transform(?:[ ,\t]|$)/i', $response->getHeaderLine('Cache-Control')) === 1) {
             return false;
         }
-        // 304 refers to the client's copy and usually has no Content-Type.
+        // 304 refers to the client's copy, and usually has no Content-Type. So a missing type counts as compressible.
         if ($status === 304) {
             return $type === '' || preg_match(self::TYPE_PATTERN, $type) === 1;
         }
@@ -95,7 +95,7 @@ final readonly class Compression implements MiddlewareInterface
             && !self::wasRead(Body::of($response));
     }
 
-    /** Returns whether a body was read and can't be read again. Compression would hide this error from the server. */
+    /** Returns whether a body was read and can't be read again. Compression would hide this from the server's check. */
     private static function wasRead(string|StreamInterface $body): bool
     {
         return !\is_string($body) && !$body->isSeekable() && $body->eof();

@@ -34,7 +34,6 @@ final readonly class StaticFiles implements MiddlewareInterface
         . '(?:[._-]?(?:bak|backup|copy|dist|old|orig|rej|save?|swp|tmp|~?\d+~?)|[~#])*+$@Di';
     private const SEVERAL_SLASHES_PATTERN = '@^(?:https?+://[^/?]*+)?+//@i';
 
-    /** The directory with links resolved. */
     private string $root;
 
     /** Prefix of URI paths; begins and ends with a slash. */

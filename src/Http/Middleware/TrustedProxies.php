@@ -22,14 +22,15 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
  * Each proxy appends the address of its own client to a list. The middleware searches this list from its end: the first
  * address that is not trusted is the client's. Entries before this address are never used: the client can send them. A
  * hidden address ("unknown", "_name") or a malformed entry ends the search. Then the last trusted address that was
- * examined becomes the client's address. Scheme, host and port come from the well-formed entry that was examined last.
+ * examined becomes the client's address. Scheme, host and port come from the last examined entry that is not malformed,
+ * even if its address is hidden.
  *
- * If the sender is not a trusted proxy, all forwarding headers are removed: Forwarded, and each header X-Forwarded-…,
- * such as X-Forwarded-Prefix. If the sender is a trusted proxy, only the kind of headers that `$headers` does not name
- * is removed. The reason is that a proxy may forward headers of this kind from a client unchanged.
+ * Forwarding headers are of two kinds: Forwarded, and all headers X-Forwarded-…, such as X-Forwarded-Prefix. If the
+ * sender is not a trusted proxy, both kinds are removed. If the sender is a trusted proxy, the kind that `$headers`
+ * names is kept. The other kind is removed, because the proxy may forward such headers unchanged from a client.
  *
- * A proxy must set or remove each header of the kind `$headers`, because the middleware trusts these headers. Headers
- * such as X_Forwarded_For are always removed: proxies forward them unchanged, and CGI and Symfony treat "_" like "-".
+ * A proxy must set or remove each header of the kept kind, because the middleware trusts these headers. Headers such as
+ * X_Forwarded_For are always removed: proxies forward them unchanged, and CGI and Symfony treat "_" like "-".
  *
  * After the first request of a trusted proxy, Spindle's server does not apply the option `maxConnectionsPerAddress` of
  * HttpServerOptions to that proxy.
@@ -43,7 +44,7 @@ final readonly class TrustedProxies implements MiddlewareInterface
     /**
      * @param list<string> $proxies such as "10.0.0.1", "10.0.0.0/8", "2001:db8::/32"; "unix" for every client of a Unix
      *                              socket
-     * @param ProxyHeaders $headers the headers that these proxies set
+     * @param ProxyHeaders $headers the kind of headers that these proxies set
      *
      * @throws \ValueError when a proxy is neither an address, a network nor "unix"
      */

@@ -10,7 +10,7 @@ use Spindle\Internal\Warnings;
 /** Removes socket files that killed servers left behind, and socket files that this process created. */
 final class UnixSocketFile
 {
-    /** PHP cuts off the rest of a longer path. @see https://man7.org/linux/man-pages/man7/unix.7.html */
+    /** PHP would cut off a longer path. @see https://man7.org/linux/man-pages/man7/unix.7.html */
     private const MAX_PATH_BYTES = 107;
 
     private const ECONNREFUSED = 111;
@@ -27,8 +27,8 @@ final class UnixSocketFile
     private function __construct() {}
 
     /**
-     * Removes the file of a killed server. Throws if no socket can be created at this path, because the warning of PHP
-     * would not contain the reason.
+     * Removes the file of a killed server. If no socket can be created at this path, throws an exception with the
+     * reason. PHP's own warning would not contain this reason.
      *
      * @throws ListenException
      */
@@ -68,7 +68,8 @@ final class UnixSocketFile
 
     /**
      * Removes a file that this process created, unless another file has replaced it. Call this method once per file,
-     * before the socket of the file is closed. After the close, the file of another server can get the same inode.
+     * before the socket of the file is closed. After the close, the file of another server can get the same inode, and
+     * this method would remove that file.
      */
     public static function remove(string $path): void
     {

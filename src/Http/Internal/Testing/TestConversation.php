@@ -35,7 +35,6 @@ final class TestConversation implements TransportEvents
     /** Whether the server has ended its side of the connection. */
     private bool $ended = false;
 
-    /** Whether this side has closed its half of the connection, so that the server expects no other request. */
     private bool $hasEndedRequests = false;
 
     /**
