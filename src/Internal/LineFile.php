@@ -18,8 +18,8 @@ final class LineFile
 
     /**
      * Opens standard error, and does not change the blocking mode of descriptor 2, because other processes may share
-     * this mode. If standard error is a pipe, opens the pipe a second time in non-blocking mode, which no other process
-     * shares. So only writes to a terminal or a file can block.
+     * this mode. If standard error is a pipe, opens the pipe a second time. The second descriptor is non-blocking,
+     * and shares its mode with no other process. So only writes to a terminal or a file can block.
      */
     public static function standardError(): self
     {

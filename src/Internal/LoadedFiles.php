@@ -27,7 +27,7 @@ final class LoadedFiles
     /** @var array<string, string> texts that PHP has loaded, by file */
     private static array $texts = [];
 
-    /** Records which files are loaded now. If only a later call finds a file, PHP has loaded it after this call. */
+    /** Records which files are loaded now. If the next call finds another file, PHP loaded it after this call. */
     public static function record(): void
     {
         $now = microtime(true);
@@ -59,7 +59,7 @@ final class LoadedFiles
 
     /**
      * Returns null if the file has certainly not changed since PHP loaded it. Otherwise returns the time of its last
-     * change in seconds since 1970, or 0.0 if that is unknown.
+     * change in seconds since 1970, or 0.0 if that time is unknown.
      */
     public static function changedSinceLoad(string $file): ?float
     {
@@ -80,8 +80,8 @@ final class LoadedFiles
     }
 
     /**
-     * Returns the seconds from a change of the file until each new request to a web server loads the new version. From
-     * then on, {@see changedSinceLoad()} returns null. Returns null if only a new process loads the new version.
+     * Returns how long new requests to a web server may load the old version after a change of the file, in seconds. In
+     * later requests, {@see changedSinceLoad()} returns null. Returns null if only a new process loads the new version.
      */
     public static function reloadDelay(string $file): ?int
     {
@@ -112,7 +112,7 @@ final class LoadedFiles
         return is_file($path) ? fileinode($path) . ' ' . filesize($path) . ' ' . filectime($path) : '';
     }
 
-    /** Returns the phar's path for a file in a phar, because such a file keeps the times that it had before packing. */
+    /** Returns the phar's path for a file in a phar, because the file itself has the times from before the packing. */
     private static function path(string $file): string
     {
         $isInArchive = str_starts_with($file, 'phar://') && preg_match('~^phar://(.+?\.phar)/~', $file, $archive) === 1;
@@ -188,7 +188,7 @@ final class LoadedFiles
         $preloaded = self::cacheStatus()['preload_statistics']['scripts'] ?? [];
         $isChecked = (bool) \ini_get('opcache.validate_timestamps') && !\in_array($file, $preloaded, true);
 
-        // OPcache counts whole seconds, and checks a file after more than `revalidate_freq` of them.
+        // OPcache counts whole seconds, and checks a file again after more than `revalidate_freq` seconds.
         return $isChecked ? (int) \ini_get('opcache.revalidate_freq') + 1 : null;
     }
 

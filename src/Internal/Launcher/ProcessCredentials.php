@@ -28,7 +28,7 @@ final class ProcessCredentials
 
     /**
      * Returns the effective user and group as one number; -1 without ext-posix. Five times as fast as {@see current()},
-     * but without the supplementary groups and the root directory, which only root can change.
+     * but without the supplementary groups and the root directory, both of which only root can change.
      */
     public static function effective(): int
     {

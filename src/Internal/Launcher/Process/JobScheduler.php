@@ -165,7 +165,7 @@ final class JobScheduler implements FrameHandler
         }
     }
 
-    /** Handles the end of an orphan: a job's process that the launcher has adopted, because the parent has exited. */
+    /** Handles the end of an orphan: a process of a job that the launcher adopted when the process's parent exited. */
     public function orphanEnded(): void
     {
         $this->termination->orphanEnded();
@@ -248,7 +248,7 @@ final class JobScheduler implements FrameHandler
         $before = $job->unacknowledged;
         /** @var array{bytes: int} $taken */
         $taken = unpack('Vbytes', $payload);
-        // The pool may acknowledge bytes that another launcher has sent in an earlier attempt.
+        // The difference is negative if the pool acknowledges bytes that another launcher sent in an earlier attempt.
         $job->unacknowledged = max(0, $job->unacknowledged - $taken['bytes']);
         if ($before > LauncherProtocol::OUTPUT_WINDOW && $job->unacknowledged <= LauncherProtocol::OUTPUT_WINDOW) {
             $this->backend->listen($job, true);
@@ -356,7 +356,7 @@ final class JobScheduler implements FrameHandler
         }
     }
 
-    /** Returns when a job reaches a limit, or frames become due, in ns of the monotonic clock; 0 for never. */
+    /** Returns the time at which a job reaches a limit or frames are due, in ns of the monotonic clock; 0 for never. */
     private function nextDeadline(): int
     {
         $next = $this->termination->nextDeadline();

@@ -31,7 +31,7 @@ final class JobTermination
     private const MIN_SEARCH_INTERVAL_NANOSECONDS = 1_000_000;
     private const MAX_SEARCH_INTERVAL_NANOSECONDS = 50_000_000;
 
-    /** Points in time on the monotonic clock: the first has always passed, and the second is never reached. */
+    /** Points in time on the monotonic clock: IMMEDIATELY has always passed, and NEVER is never reached. */
     private const IMMEDIATELY = 1;
     private const NEVER = \PHP_INT_MAX;
 
@@ -90,17 +90,17 @@ final class JobTermination
     }
 
     /**
-     * Ends jobs whose time limits have passed or that the pool has cancelled. Only compares numbers if nothing is due.
+     * Ends jobs whose time limits have passed or that the pool has cancelled. If nothing is due, only compares numbers.
      *
      * @param array<int, LauncherJob> $running        jobs that were started and whose end was not reported, by id
-     * @param bool                    $isOutputPaused {@see Backend::wait()}; if true, idle timeouts do not pass
+     * @param bool                    $isOutputPaused {@see Backend::wait()}; if true, no idle timeout ends a job
      *
      * @return list<LauncherJob> jobs that are over
      */
     public function enforceLimits(array $running, bool $isOutputPaused): array
     {
         if ($this->cancelled !== []) {
-            // One call for all jobs, because each search through all processes takes milliseconds.
+            // One call of end() for all jobs, because each call searches all processes, which takes milliseconds.
             $this->end(array_values(array_intersect_key($this->cancelled, $running)), LauncherProtocol::CANCELLED);
             $this->cancelled = [];
         }
@@ -163,7 +163,6 @@ final class JobTermination
      */
     private function endOverdue(array $running, bool $isOutputPaused, int $now): array
     {
-        // The loop below sets the next deadline.
         $this->deadline = self::NEVER;
         $timedOut = $idle = $kill = $over = [];
         foreach ($running as $job) {

@@ -73,7 +73,7 @@ final class JobTrees
             }
             if (hrtime(true) >= $killAt) {
                 ProcessTree::kill($everything, $this->backend->signal(...));
-                // The timeout starts at the first SIGKILL, because this process may have been suspended after SIGTERM.
+                // The timeout starts at the first SIGKILL, which is long after $killAt if this process was suspended.
                 $giveUpAt = min($giveUpAt, hrtime(true) + $killTimeout);
             }
             $this->backend->awaitExit($pause);

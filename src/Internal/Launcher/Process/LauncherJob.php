@@ -123,7 +123,7 @@ final class LauncherJob
     }
 
     /**
-     * Returns the value of PATH in the job's environment, which is searched for the program; null when it is not set.
+     * Returns the job's value of PATH, the directories to search for its program; null when the job has no PATH.
      *
      * @param array<string, string> $variables see {@see environment()}
      */

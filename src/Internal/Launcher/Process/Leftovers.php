@@ -21,8 +21,9 @@ final class Leftovers
     }
 
     /**
-     * Returns whether the pool's process has ended. An exiting process first loses its command line. Then its children,
-     * such as this process, get another parent. After that, another process may have the pid and a command line.
+     * Returns whether the pool's process has ended: the pid has no command line, or this process has another parent.
+     * The first check alone could find the command line of a new process with the same pid. Such a process can exist
+     * only after the children of the pool's process, such as this process, have got another parent.
      */
     private static function hasEnded(int $pool): bool
     {

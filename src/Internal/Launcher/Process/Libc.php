@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Functions of the C library, through FFI. Opaque structs are larger here than in glibc and musl. */
+/** Functions of the C library, through FFI. Opaque structs are larger here, so that those of glibc and musl fit. */
 final class Libc
 {
     public const EINTR = 4;
@@ -67,7 +67,7 @@ final class Libc
 
     private readonly \FFI $ffi;
 
-    /** Instance of {@see available()}; false if there is none, null before its first call. */
+    /** Instance that {@see available()} returns; false if there is none, null before the first call. */
     private static self|false|null $available = null;
 
     public function __construct()

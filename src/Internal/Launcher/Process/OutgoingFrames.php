@@ -15,7 +15,7 @@ final class OutgoingFrames
     /** Nanoseconds for which frames are held back while jobs wait for slots, so that the pool wakes up less often. */
     private const MAX_DELAY_NANOSECONDS = 2_000_000;
 
-    /** Frames are not held back if they have this number of bytes or more. */
+    /** Frames are not held back if together they have this number of bytes or more. */
     private const BURST_BYTES = 1 << 16;
 
     /** Whether the launcher must start no job and read no output, because the pool does not read frames. */

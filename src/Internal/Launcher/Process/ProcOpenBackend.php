@@ -250,7 +250,7 @@ final class ProcOpenBackend implements Backend
         return $job->pid;
     }
 
-    /** Sets handlers and unblocks all signals: a child's exec resets handlers, but not ignored or blocked signals. */
+    /** Sets handlers and unblocks all signals. A child would inherit ignored and blocked signals, but no handlers. */
     private function handleSignals(): void
     {
         pcntl_sigprocmask(\SIG_SETMASK, []);
@@ -302,10 +302,7 @@ final class ProcOpenBackend implements Backend
         }
     }
 
-    /**
-     * @param array<int, LauncherJob> $announced jobs whose exit pipe was closed
-     * @param bool                    $checksAll whether to check all jobs
-     */
+    /** @param array<int, LauncherJob> $announced jobs whose exit pipe was closed */
     private function collectExits(array $announced, bool $checksAll): void
     {
         if ($checksAll && \function_exists('posix_getppid') && posix_getppid() !== $this->poolPid) {
@@ -321,7 +318,7 @@ final class ProcOpenBackend implements Backend
                 continue;
             }
             $status = $this->statuses[$id] ?? proc_get_status($job->process);
-            // A process closes its descriptors a moment before its exit can be collected.
+            // A process closes its exit pipe a moment before its exit can be collected, so the loop asks repeatedly.
             for ($i = 0; $status['running'] && isset($announced[$id]) && $i < 20; ++$i) {
                 $status = proc_get_status($job->process);
             }
@@ -354,7 +351,7 @@ final class ProcOpenBackend implements Backend
         );
     }
 
-    /** Reads at most two full pipes of a job, because a descendant may still be writing. Then closes the pipes. */
+    /** Reads at most as much as two pipes can contain, because a descendant may still be writing. Closes all pipes. */
     private function readRest(LauncherJob $job): void
     {
         $rest = 0;

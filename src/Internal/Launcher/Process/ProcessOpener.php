@@ -8,7 +8,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
  * Starts processes with proc_open, after the checks that exec would make. All processes are in the launcher's process
- * group. So an orphan of a job can be found only by {@see LauncherProtocol::MARKER} in its environment.
+ * group. So an orphan of a job can be found only by {@see LauncherProtocol::MARKER} in the orphan's environment.
  */
 final class ProcessOpener
 {
@@ -16,11 +16,13 @@ final class ProcessOpener
     public const EXIT_PIPE = 3;
 
     /**
-     * Shell command that starts a program with the inherited descriptor 3 as its standard output. proc_open() would
-     * need a stream, and would first move the file to the position that the stream remembers. Then the program could
-     * overwrite output that other processes have written to the file.
+     * Shell command that starts a program with the inherited descriptor 3 as its standard output. proc_open() alone
+     * would need descriptor 3 as a stream, and would first move the file to the position that the stream remembers.
+     * Then the program could overwrite output that other processes have written to the file.
      */
     private const WITH_INHERITED_STDOUT = ['/bin/sh', '-c', 'exec "$@" >&3 3>&-', 'sh'];
+
+    /** Descriptor of the child for the exit pipe if WITH_INHERITED_STDOUT uses descriptor 3. */
     private const EXIT_PIPE_BESIDE_STDOUT = 4;
 
     /** Lowest descriptor number that stream_select can't watch. */
@@ -144,7 +146,7 @@ final class ProcessOpener
     /**
      * Returns the environment of the job; null if the job inherits the launcher's environment, which is fastest.
      *
-     * @return list<string>|null `NAME=value`, because proc_open would drop empty values from an array by name
+     * @return list<string>|null `NAME=value`; if names were the array keys, proc_open would drop empty values
      */
     private function environmentOf(LauncherJob $job): ?array
     {
@@ -170,7 +172,8 @@ final class ProcessOpener
         $file = $arguments[0];
         if (!str_contains($file, '/')) {
             $file = Programs::find($file, $path ?? Programs::DEFAULT_PATH);
-            // exec itself searches PATH, so argv[0] stays as given. Without PATH, exec would search other directories.
+            // If PATH is set, exec itself searches PATH, so argv[0] stays as given. Otherwise exec would search other
+            // directories than DEFAULT_PATH, so argv[0] becomes the path of the file.
             $arguments[0] = $path === null ? $file : $arguments[0];
         }
         $failure = UnusableProgram::fileFailure($file, $directory);
@@ -206,7 +209,8 @@ final class ProcessOpener
         if (($flags & LauncherProtocol::DISCARD_STDERR) !== 0) {
             $descriptors[2] = $null;
         } elseif (($flags & LauncherProtocol::INHERIT_STDERR) !== 0) {
-            // Thus the child inherits descriptor 2. For a stream, PHP would move the file to the stream's position.
+            // Without an entry, the child inherits descriptor 2. With a stream as the entry, PHP would move the file to
+            // the position that the stream remembers.
             unset($descriptors[2]);
         }
 
@@ -214,8 +218,6 @@ final class ProcessOpener
     }
 
     /**
-     * @param string $message warning of proc_open()
-     *
      * @return bool false if no descriptors, processes or memory are available now
      *
      * @throws StartFailure for any other reason
@@ -229,7 +231,7 @@ final class ProcessOpener
             return false;
         }
 
-        throw str_contains($message, 'Exec format error') // PHP 8.2 lets a shell read the file as a script
+        throw str_contains($message, 'Exec format error') // not in PHP 8.2 with glibc: a shell reads the file
             ? UnusableProgram::unknownFormat()
             : new StartFailure(str_contains($message, 'No such file') ? 127 : 126, $message);
     }

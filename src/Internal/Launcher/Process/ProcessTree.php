@@ -70,8 +70,8 @@ final class ProcessTree
     }
 
     /**
-     * Searches again if nothing was found and processes were started during the search. The search may have missed the
-     * child of a process that has exited.
+     * Searches again if nothing was found, but processes were started during the search. The search may have missed a
+     * new process whose parent has exited.
      *
      * @param \Closure(): list<int> $find returns pids
      *
@@ -89,8 +89,8 @@ final class ProcessTree
     }
 
     /**
-     * Kills all processes. First stops them with SIGSTOP, so that they can start no others. Searches again until no
-     * new process is found.
+     * Kills all processes that `$find` returns. First stops them with SIGSTOP, so that they can't start others. Calls
+     * `$find` again until no new process is found.
      *
      * @param \Closure(): list<int> $find returns pids
      * @param \Closure(int, int): void $kill called with pid and signal

@@ -46,7 +46,7 @@ final class Programs
     }
 
     /**
-     * Returns whether a file is a script without `#!`. The system refuses to execute it, so a shell must run it.
+     * Returns whether a file is a script without `#!`. The system can't execute such a script, so a shell must run it.
      *
      * @param string|null $head result of {@see UnusableProgram::head()}
      */
@@ -70,7 +70,7 @@ final class Programs
      * Changes the working directory of the launcher, which the next process inherits. So the launcher itself reports a
      * missing directory. Each start of a job calls this method, because the path may now lead to another directory.
      *
-     * @param string $directory '' if the job needs the working directory of the pool's process, which was removed
+     * @param string $directory '' for the working directory of the pool's process, if that directory was removed
      *
      * @throws StartFailure when the directory can't be entered
      */

@@ -9,9 +9,9 @@ namespace Spindle\Internal\Launcher\Process;
  * Exits of children and of adopted orphans arrive as SIGCHLD through a signalfd (docs/decisions/0002-exit-events.md).
  *
  * After this process has closed a descriptor, epoll may still report events for that descriptor number, even if the
- * number is in use again. The reason is that a new child has a copy of the descriptor until the child's exec, so the
- * descriptor stays in the epoll set. Such an event is harmless: all descriptors in the set are non-blocking, and an
- * event without a job is ignored.
+ * number is in use again. The reason is that a new child has a copy of the descriptor until the child's exec. Until
+ * then, the descriptor stays in the epoll set. Such an event is harmless: all descriptors in the set are non-blocking,
+ * and an event without a job is ignored.
  */
 final class SpawnBackend implements Backend
 {
@@ -84,7 +84,7 @@ final class SpawnBackend implements Backend
         }
         foreach ([0, 1] as $end) {
             $c->fcntl($end, 4, Libc::NONBLOCK | ($end === 0 ? 0 : 1)); // F_SETFL
-            $c->fcntl($end, 1031, 1 << 20); // F_SETPIPE_SZ: fewer wake-ups in a burst; a refusal is harmless
+            $c->fcntl($end, 1031, 1 << 20); // F_SETPIPE_SZ: a larger pipe saves wake-ups; a refusal is harmless
         }
         if ($c->getppid() !== $poolPid) {
             exit(0);
@@ -232,7 +232,7 @@ final class SpawnBackend implements Backend
 
     public function hasNoProcesses(): bool
     {
-        // The only possible error is ECHILD: no child. Then no descendant exists either, as a subreaper adopts orphans.
+        // The only possible error is ECHILD: no child. Then no descendant exists, because this process adopts orphans.
         return $this->c->waitid(0, 0, $this->buffer, 1 | 4 | 0x01000000) < 0; // WNOHANG | WEXITED | WNOWAIT
     }
 
@@ -284,7 +284,7 @@ final class SpawnBackend implements Backend
         if (isset($ready[$this->poolProcess])) {
             $this->scheduler->poolEnded();
         }
-        // Exits come before output: most commands exit right after their output, and collectExits() also reads that.
+        // Exits come first, because most commands exit right after their output, and collectExits() reads that output.
         if (isset($ready[$this->signals])) {
             $this->collectExits();
         }

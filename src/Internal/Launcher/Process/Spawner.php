@@ -44,7 +44,7 @@ final class Spawner
     /** @var array<string, string> inherited environment of jobs that are started next, name => `NAME=value` */
     private array $variables = [];
 
-    /** The {@see LauncherJob::$changes} of the job for which $environment was filled, joined by NUL; NUL for none. */
+    /** {@see LauncherJob::$changes} that are in $environment, joined by NUL; "\0" if $environment must be filled. */
     private string $appliedChanges = "\0";
 
     /** @var array<string, string> path by "PATH\0program", or by "PATH\0program\0directory" for a relative PATH */

@@ -11,7 +11,7 @@ final class UnusableProgram
     private const HEAD_BYTES = 256;
 
     /**
-     * @param string $directory working directory of this process, which contains a relative path
+     * @param string $directory working directory of this process; a relative `$file` starts there
      *
      * @return StartFailure|null null if the file exists and is executable, and its interpreter is as well
      */

@@ -27,8 +27,8 @@ final class Vector
     }
 
     /**
-     * @param list<string> $values strings without NUL bytes. Only the first one may end with NUL bytes, which reserve
-     *     space for a longer value of {@see replaceFirst()}
+     * @param list<string> $values strings without NUL bytes. Only the first string may end with NUL bytes: this padding
+     *     reserves space for a longer value of {@see replaceFirst()}
      */
     public function fill(array $values): void
     {
@@ -60,7 +60,7 @@ final class Vector
         $this->libc->functions->argz_extract($this->strings, $size, $this->pointers);
     }
 
-    /** @param string $value new first value; at most as long as that of {@see fill()} with its NUL bytes at the end */
+    /** @param string $value new first string, at most as long as the first string of {@see fill()} with its padding */
     public function replaceFirst(string $value): void
     {
         \FFI::memcpy($this->strings, "{$value}\0", \strlen($value) + 1);

@@ -24,7 +24,7 @@ final class WaitingJobs
         return $this->lanes === [];
     }
 
-    /** Removes and returns the next job, and moves its lane to the end. Must not be called when no job is waiting. */
+    /** Removes and returns the next job, and moves its lane behind all others. Must not be called when no job waits. */
     public function next(): LauncherJob
     {
         $lane = array_key_first($this->lanes) ?? throw new \LogicException('No job waits');
@@ -57,12 +57,12 @@ final class WaitingJobs
         $this->lanes = $this->laneOf = [];
     }
 
-    /** Removes a job, and moves its lane to the end. */
+    /** Removes and returns a job, and moves its lane behind all others. */
     private function takeFrom(int $lane, int $id): LauncherJob
     {
         $jobs = $this->lanes[$lane];
         $job = $jobs[$id];
-        // The lane is removed before the job. So only $jobs refers to the array, and PHP does not copy it for unset().
+        // The lane is removed before the job. So only $jobs refers to the array, and unset() does not copy the array.
         unset($this->lanes[$lane], $this->laneOf[$id]);
         unset($jobs[$id]);
         if ($jobs !== []) {
