@@ -23,7 +23,7 @@ final class TaskCode
     private const ROOT_PATH = 'The task';
     private const MISSING_PREFIX = 'A worker has no ';
 
-    /** Workers do not know whether their pool belongs to an agent. So the advice for agents is in each message. */
+    /** Part of each message about missing code, because a worker does not know whether its pool belongs to an agent. */
     public const AGENT_ADVICE = '. For an agent, deploy the code and reload the agent with SIGHUP, '
         . 'or load it in the file of spindle work --bootstrap';
 
@@ -31,7 +31,7 @@ final class TaskCode
 
     private const MAX_CACHED_CLOSURES = 256;
 
-    /** @var array<string, string> code of closures without captured values, by source and key */
+    /** @var array<string, string> code of closures for which $isPure is true, by key, source, scope and class */
     private static array $codeOfSource = [];
 
     /** @var \WeakMap<\Closure, array<string, string>>|null code by closure and key; valid even if the file changes */
@@ -39,7 +39,8 @@ final class TaskCode
 
     /**
      * @param string $key    key that signs closures
-     * @param bool   $isPure set to true if there is no object, and a closure has no captured values or static variables
+     * @param bool   $isPure set to true if the code contains no object and, for a closure, no captured value and no
+     *                       static variable; a worker may then reuse the decoded task
      *
      * @throws UnserializableException
      *
@@ -152,9 +153,7 @@ final class TaskCode
             : ValueSerializer::serialize($code, self::ROOT_PATH);
     }
 
-    /**
-     * @throws UnserializableException when a subclass overrides the method, because the name means another method then
-     */
+    /** @throws UnserializableException if a subclass overrides the method: its name would mean the overriding method */
     public static function sentCallable(\ReflectionFunction $function, string $path): SentCallable
     {
         $scope = $function->getClosureScopeClass();
@@ -201,7 +200,7 @@ final class TaskCode
         return (new ClosureUnpacker())->unpack($sent);
     }
 
-    /** @param bool $ignoresVisibility whether to call a private or protected method: a class can submit its own */
+    /** @param bool $ignoresVisibility true for a private or protected method, which its own class can submit */
     private static function method(string|object $class, string $name, bool $ignoresVisibility): \Closure
     {
         $task = [$class, $name];

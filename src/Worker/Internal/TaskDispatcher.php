@@ -195,7 +195,7 @@ final class TaskDispatcher implements PoolEvents
         $this->onSettled();
     }
 
-    /** Takes back unstarted tasks of a map() call that must wait, because its queue of results is full. */
+    /** Takes back the unstarted tasks of a map() call whose queue of results is full, because these tasks must wait. */
     public function takeBackBlocked(MapRun $run): void
     {
         foreach ($this->workers->all() as $worker) {
@@ -269,7 +269,7 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->end();
     }
 
-    /** Closes an unreferenced pool: now, or when all submitted tasks have outcomes and no generator is being read. */
+    /** Closes an unreferenced pool as soon as all submitted tasks have outcomes and no generator is being read. */
     public function release(): void
     {
         if ($this->activity->isClosed) {

@@ -98,7 +98,7 @@ final class TaskOutcome
         return TaskFailedException::threw($thrown, $original, $attempts, $key, $kind === WorkerProtocol::TASK_MISSING);
     }
 
-    /** Returns null if the exception cannot be unserialized: `$thrown` alone describes the failure completely. */
+    /** Unserializes the exception. Returns null if this fails, because `$thrown` describes the failure completely. */
     private static function original(string $bytes, Thrown $thrown): ?\Throwable
     {
         try {
@@ -112,7 +112,7 @@ final class TaskOutcome
         $exception = $original;
         while ($exception !== null && $thrown !== null) {
             $class = $exception instanceof \Error ? \Error::class : \Exception::class;
-            // PHP's __wakeup() unsets a message that is no string and a code that is no integer. So both are restored.
+            // PHP's __wakeup() unsets a message that is no string and a code that is no integer. $thrown has both.
             foreach (['message' => $thrown->message, 'code' => $thrown->code] as $name => $value) {
                 $property = new \ReflectionProperty($class, $name);
                 if (!$property->isInitialized($exception)) {

@@ -10,12 +10,12 @@ namespace Spindle\Worker\Internal;
  */
 final class TopLevelStatements
 {
-    /** Tokens of statements after which PHP possibly skips other statements of the file. */
+    /** Tokens of statements that can make PHP skip other statements of the file. */
     private const BRANCHING_TOKENS = [
         \T_RETURN, \T_EXIT, \T_THROW, \T_GOTO, \T_IF, \T_SWITCH, \T_MATCH, \T_FOR, \T_FOREACH, \T_WHILE, \T_DO, \T_TRY,
     ];
 
-    /** @var array<string, true> names of classes and functions; PHP refuses to declare a name twice */
+    /** @var array<string, true> names of classes and functions; PHP refuses to declare a name twice, see SourceFile */
     public readonly array $declared;
 
     /** Whether PHP runs every top-level statement of the file. */
@@ -69,7 +69,7 @@ final class TopLevelStatements
     /**
      * Returns statements to put before the code at this index. With them, the code means the same as in its file.
      *
-     * @param array<string, string> $words words in the code, by the lower-case word
+     * @param array<string, string> $words words of the code as written, by the same word in lower case
      */
     public function preamble(int $begin, array $words): string
     {
@@ -141,7 +141,7 @@ final class TopLevelStatements
      * Returns imports of the functions and constants of the namespace. Without these imports, a worker that lacks such
      * a function or constant would silently use a global one of the same name.
      *
-     * @param array<string, string> $words    words as written, by the lower-case word
+     * @param array<string, string> $words    words of the code as written, by the same word in lower case
      * @param array<string, true>   $imported kinds and aliases of the imports that the file has
      */
     private static function ownNames(string $namespace, array $words, array $imported): string

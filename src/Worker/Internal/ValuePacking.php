@@ -62,7 +62,7 @@ final class ValuePacking
     }
 
     /**
-     * Encodes plain values together. This is faster than packing each value, and fastest for integers.
+     * Encodes plain values together. This is faster than encoding each value separately, and fastest for integers.
      *
      * @param list<bool|int|float|string|null> $values
      * @param bool                             $integers whether all values are integers

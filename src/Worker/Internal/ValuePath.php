@@ -24,7 +24,7 @@ final class ValuePath
         return self::truncated($path) ?? "{$path}->" . ($at === false ? $name : substr($name, $at + 1));
     }
 
-    /** Returns about the first 80 bytes of a path whose end does not matter, and an ellipsis if the path is longer. */
+    /** Shortens a path whose end does not matter: an ellipsis replaces the parts that begin after 80 bytes. */
     public static function beginning(string $path): string
     {
         return (string) preg_replace('/^(.{80}.*?)(?=\[|->).*$/sD', '$1…', $path);

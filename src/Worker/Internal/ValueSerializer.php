@@ -58,8 +58,8 @@ final class ValueSerializer
         }
         $serialize = static fn(): string => self::serializeChecked($value, $path);
 
-        // MAY_SHARE means that an object with the old Serializable interface may call serialize() itself. This inner
-        // call must number its objects together with the outer call. Under the lock, it would number them separately.
+        // MAY_SHARE means that an object with the old Serializable interface may call serialize() itself. Then both
+        // calls must use one table of repeated objects. The lock would give them two tables, so the lock is not used.
         return SerializabilityCheck::withoutSuspension(
             $deepest === SerializabilityCheck::MAY_SUSPEND
                 ? static fn(): string => SerializeLock::hold($serialize)
@@ -100,7 +100,7 @@ final class ValueSerializer
             && (str_contains($bytes, 'O:') || str_contains($bytes, 'C:') || str_contains($bytes, 'E:'));
     }
 
-    /** @param list<class-string> $classes classes that the data may contain; php.ini's depth limit does not apply */
+    /** @param list<class-string> $classes classes that the data may contain; unserialize_max_depth does not apply */
     public static function unserializeData(string $bytes, array $classes = []): mixed
     {
         return unserialize($bytes, ['allowed_classes' => $classes, 'max_depth' => SerializabilityCheck::MAX_DEPTH]);
@@ -148,17 +148,17 @@ final class ValueSerializer
 
     /**
      * Unserializes a value that may contain objects. If code of a class suspends the fiber, DetachedCall::start()
-     * returns at once. So `unserialize_callback_func` is reset before other fibers run. `__unserialize()` and
-     * `__wakeup()` may suspend the fiber, because PHP calls them only after it has looked up all classes. An autoloader
-     * or Serializable::unserialize() may suspend the fiber earlier. PHP then looks up the remaining classes without the
-     * callback, and creates an incomplete object if one of these classes is missing.
+     * returns at once. So `unserialize_callback_func` is reset before other fibers run. A suspension in
+     * `__unserialize()` or `__wakeup()` does no harm, because PHP calls them only after it has looked up all classes.
+     * But an autoloader or Serializable::unserialize() can suspend the fiber earlier. PHP then looks up the remaining
+     * classes without the callback, and creates an incomplete object if one of these classes is missing.
      *
      * @param callable-string $missing
      */
     private static function unserializeObjects(string $bytes, string $missing): mixed
     {
         $before = (string) \ini_get('unserialize_callback_func');
-        if ($before === '') { // otherwise the application has set a callback, which is kept: it may load classes
+        if ($before === '') { // a callback of the application is kept, because that callback may load classes
             ini_set('unserialize_callback_func', $missing);
         }
         try {

@@ -77,8 +77,8 @@ final class WorkerGroup implements ContextEvents
     }
 
     /**
-     * Returns whether the workers run as root and the credentials of this process have changed since their start. If
-     * so, the workers must not get more tasks. Workers of another user may still run tasks submitted before the change.
+     * Returns whether the workers run as root and this process has changed its credentials since their start. If so,
+     * the workers must not get more tasks. Workers of another user may still run tasks submitted before the change.
      */
     public function hasFormerPrivileges(): bool
     {

@@ -25,7 +25,7 @@ final class WorkerHandle
     /** The worker is replaced after the batch with this id, because frames and shared memory store ids in 32 bits. */
     private const MAX_BATCH_ID = 0x7FFF_FFFF;
 
-    /** Estimated maximum bytes of memory for one byte of encoded data. Nested arrays of one element need 17 bytes. */
+    /** Estimated maximum bytes of memory per byte of encoded data. The ratio is 17 for nested arrays of one element. */
     private const MEMORY_PER_DATA_BYTE = 32;
 
     /** Share of the memory limit. If earlier tasks have kept this share or more, they caused the lack of memory. */
@@ -228,7 +228,7 @@ final class WorkerHandle
             $this->beginToEnd();
             $this->createKillFailure = $reason;
             $this->group->context->end($this->id);
-            // A thread that waits for a frame ends only when a frame arrives, so the pool sends one.
+            // A thread that waits for a frame ends only when a frame arrives. So the pool sends a STOP frame.
             $this->link?->send(WorkerProtocol::frame(WorkerProtocol::STOP, 0));
         }
     }
@@ -360,7 +360,7 @@ final class WorkerHandle
         return $exhausted !== null && $bytes >= $exhausted / self::MEMORY_PER_DATA_BYTE;
     }
 
-    /** Returns the memory limit that the worker exceeded, 0 if unknown; null if the worker exceeded no limit. */
+    /** Returns the memory limit that the worker exceeded, in bytes: 0 if unknown, null if the worker exceeded none. */
     private function exhaustedBytes(): ?int
     {
         $pattern = '/^(?:Allowed memory size of|Out of memory)(?: \(?(?:allocated )?(\d+))?/';

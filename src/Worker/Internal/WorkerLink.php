@@ -16,7 +16,7 @@ final class WorkerLink implements FrameHandler
 {
     private const MIN_READ_BYTES = 1 << 16;
 
-    /** Maximum bytes of one read, and of one write after the socket was full. */
+    /** Maximum bytes of one read, and of one write of bytes that the socket did not accept at first. */
     private const MAX_TRANSFER_BYTES = 1 << 18;
 
     /** Maximum unread bytes of a frame that the link reads without a reservation in the {@see ResultBudget}. */
@@ -82,7 +82,7 @@ final class WorkerLink implements FrameHandler
     /**
      * @param \Closure(int, int, string, int, int): void $onFrame
      * @param \Closure(?string): void $onEnd
-     * @param string $magic prefix of each frame from now on
+     * @param string $magic prefix that each received frame must have from now on
      */
     public function listen(\Closure $onFrame, \Closure $onEnd, int $maxFrameBytes, string $magic = ''): void
     {
@@ -92,7 +92,7 @@ final class WorkerLink implements FrameHandler
         $this->frames->expect($magic);
     }
 
-    /** Sets a budget. From then on, the rest of a large frame is read only after the budget has reserved its bytes. */
+    /** Sets a budget. The link then reads the rest of a large frame only after the budget has reserved the rest. */
     public function setBudget(?ResultBudget $budget): void
     {
         $this->budget = $budget;
@@ -122,7 +122,7 @@ final class WorkerLink implements FrameHandler
         }
     }
 
-    /** Removes the budget, and reads everything that has arrived, without waiting for more. */
+    /** Reads everything that has arrived, and does not wait for more. Removes the budget, which could delay reads. */
     public function readAll(): void
     {
         $this->release();
@@ -173,7 +173,8 @@ final class WorkerLink implements FrameHandler
             $this->end($malformed->getMessage());
         }
         if ($this->reserved > 0 && $this->frames->missing() <= self::MAX_UNRESERVED_BYTES) {
-            // The release is deferred, so that a receiver that keeps the result can call forceAcquire() first.
+            // A receiver that keeps the result can count it again with ResultBudget::forceAcquire(). The release is
+            // deferred until after forceAcquire(), because it would let waiting results use these bytes.
             EventLoop::defer($this->release(...));
         }
 
@@ -200,7 +201,7 @@ final class WorkerLink implements FrameHandler
         return false;
     }
 
-    /** @return bool whether the frame still has to be read */
+    /** @return bool whether the frame needs the bytes; false if the link was closed or the budget was removed */
     private function resume(int $reserved): bool
     {
         if ($this->closed || $this->budget === null) {
@@ -212,7 +213,6 @@ final class WorkerLink implements FrameHandler
         return true;
     }
 
-    /** Releases the bytes of the budget that the current frame has reserved. */
     private function release(): void
     {
         if ($this->reserved > 0) {

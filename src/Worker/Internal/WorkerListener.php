@@ -33,7 +33,7 @@ final class WorkerListener
     /** Seconds until the next attempt after a connection could not be accepted. */
     private const ACCEPT_PAUSE_SECONDS = 0.05;
 
-    /** Reason that is reported after one second without a successful accept. */
+    /** Reason that $onExhausted receives after accepting has failed for one second. */
     private const NO_DESCRIPTOR
         = 'this process has no free descriptor for the socket of another worker (see ulimit -n)';
 
@@ -48,7 +48,7 @@ final class WorkerListener
     private readonly mixed $socket;
     private readonly string $accepting;
 
-    /** @var array<int, array{WorkerLink, string, int}> oldest first: link, timer, time of arrival */
+    /** @var array<int, array{WorkerLink, string, int}> by id, oldest first: link, timer, hrtime() of the arrival */
     private array $strangers = [];
     private int $lastId = 0;
 
@@ -64,7 +64,7 @@ final class WorkerListener
     public ?\Closure $onDestroyed = null;
 
     /**
-     * @param \Closure(WorkerLink, int, int, string): void $onGreeted receives type, id and rest of a valid greeting
+     * @param \Closure(WorkerLink, int, int, string): void $onGreeted receives type, id and data of a valid greeting
      * @param \Closure(string): void $onExhausted receives the reason why no connection can be accepted
      *
      * @throws WorkerStartException
