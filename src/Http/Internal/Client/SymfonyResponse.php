@@ -116,9 +116,9 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     /**
      * Returns an object that ends the request when PHP frees the response. The response's destructor can't do this,
-     * because Symfony's decorators also call that destructor while the response is still in use. But in a garbage
-     * cycle, the response's destructor may still be waiting for the head when PHP frees the returned object. Then the
-     * response's destructor ends the request.
+     * because Symfony's decorators also call that destructor while the response is still in use. In a garbage cycle,
+     * PHP may destroy the returned object before the response's destructor has waited for the head. In this case, the
+     * response's destructor ends the request after its wait.
      *
      * @param array<mixed> $info
      */
@@ -258,7 +258,10 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         return $impossible?->getMessage();
     }
 
-    /** Returns the name of the Symfony function that calls getInfo('error'), and waits if the result is null. */
+    /**
+     * Returns the name of the Symfony function that has called getInfo('error'), if this function waits for the head
+     * when there is no error. If the wait is impossible, getInfo() returns the reason as an error, to prevent the wait.
+     */
     private static function callerBeforeWait(): ?string
     {
         foreach (\array_slice(debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS), 2) as $frame) {
@@ -358,7 +361,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         if (array_intersect_key($responses, $multi->handlesActivity) === [] && FiberSwitch::obstacle() === null) {
             self::awaitTurn();
         }
-        $multi->expect(array_keys($responses)); // if there is no activity, select() follows
+        $multi->expect(array_keys($responses)); // if there is no activity, select() waits for these responses
     }
 
     /** @throws TransportException when PHP is destroying the current fiber */

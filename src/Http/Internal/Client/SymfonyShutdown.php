@@ -25,12 +25,12 @@ final class SymfonyShutdown
     /** Whether the script ends, and the wait for the heads is over. */
     public static bool $isWaitOver = false;
 
-    /** @var \WeakMap<SymfonyReceiver, array{LoggerInterface|null}>|null logger in an array: isset() ignores null */
+    /** @var \WeakMap<SymfonyReceiver, array{LoggerInterface|null}>|null the logger of each response */
     private static ?\WeakMap $receivers = null;
 
     private function __construct() {}
 
-    /** Must be called before PHP calls shutdown functions. PHP ignores functions that destructors register later. */
+    /** Must be called before PHP calls shutdown functions. PHP ignores those that destructors register later. */
     public static function register(): void
     {
         if (self::$receivers === null) {
@@ -42,11 +42,11 @@ final class SymfonyShutdown
     public static function add(SymfonyReceiver $receiver, ?LoggerInterface $logger): void
     {
         if (self::$receivers !== null && !self::$isWaitOver) {
-            self::$receivers[$receiver] = [$logger];
+            self::$receivers[$receiver] = [$logger]; // in an array, because isset() returns false for null
         }
     }
 
-    /** Returns whether the wait at the script's end included this request. Destructors may begin further requests. */
+    /** Returns whether the wait at the script's end included this request. A destructor may begin a request later. */
     public static function hasWaitedFor(SymfonyReceiver $receiver): bool
     {
         return self::$isWaitOver && isset(self::$receivers[$receiver]);

@@ -16,7 +16,7 @@ use Symfony\Component\HttpClient\Internal\ClientState;
 /** The incomplete responses of a {@see \Spindle\Http\Client\SymfonyClient}, with the parts that have arrived. */
 final class SymfonyState extends ClientState
 {
-    /** Maximum bytes of a stored piece. Symfony decompresses a piece in one call, to at most about 16 MiB. */
+    /** Maximum bytes of a stored piece. Symfony decompresses a piece in one call: 16 KiB to at most about 16 MiB. */
     private const PIECE_BYTES = 16_384;
 
     /** Maximum number of stored pieces of a body, which have 1 MiB together. */
@@ -98,7 +98,7 @@ final class SymfonyState extends ClientState
         }
     }
 
-    /** @param list<array-key> $ids responses for {@see await()}; another fiber may replace these after a suspension */
+    /** @param list<array-key> $ids for {@see await()}. Another fiber may replace them if this fiber suspends first */
     public function expect(array $ids): void
     {
         $this->awaited = $ids;

@@ -95,7 +95,7 @@ final class Upload
         $this->isComplete = true;
     }
 
-    /** Returns whether to stop reading the body. Once the connection has ended, another request may read the body. */
+    /** Returns whether to stop reading. Once the connection has ended, another request may read the same body. */
     private function hasStopped(): bool
     {
         return $this->isAborted || $this->connection->hasEnded();

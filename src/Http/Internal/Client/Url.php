@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Client;
 /** A URL with the scheme http or https, without the fragment: RFC 3986. */
 final readonly class Url
 {
-    /** Refuses a "\" before the path. Browsers take "\" for "/", so they see another host in "http://a\@b/". */
+    /** Refuses a "\" before the path. In "http://a\@b/", browsers take "\" for "/", and so see the host a, not b. */
     private const PATTERN = '~^(https?)://(?:([^@/?#\\\\]*+)@)?'
         . '(\[[0-9a-f:.]++\]|[^:/?#@\[\]\\\\\s\x00-\x20]++)(?::(\d{0,5}))?'
         . '(/[^?#]*+)?(\?[^#]*+)?(?:#.*)?$~Dis';
@@ -138,17 +138,14 @@ final readonly class Url
         return "{$this->hostWithBrackets()}:{$this->port}";
     }
 
-    /**
-     * Returns the value of an Authorization field for the user and password of the URL; null without these. Without a
-     * password, the colon after the user is still sent: RFC 7617, 2.
-     */
+    /** Returns the value of an Authorization field for the user and password of the URL; null if the URL has none. */
     public function authorization(): ?string
     {
         $userInfo = $this->userInfo?->getValue();
         if (!\is_string($userInfo)) {
             return null;
         }
-        $colon = str_contains($userInfo, ':') ? '' : ':';
+        $colon = str_contains($userInfo, ':') ? '' : ':'; // without a password, the colon is still sent: RFC 7617, 2
 
         return 'Basic ' . base64_encode(rawurldecode($userInfo) . $colon);
     }
@@ -159,7 +156,6 @@ final readonly class Url
         return self::parse($url)?->withoutSecrets() ?? 'a malformed URL';
     }
 
-    /** Returns the URL without its query, user and password, for messages. */
     public function withoutSecrets(): string
     {
         return $this->origin() . $this->path();

@@ -55,7 +55,7 @@ final class JsonMembers
         if ($structure === null) {
             return true; // PCRE has reached one of its limits
         }
-        // Objects with at most one member never count. Without them, the loop is short for texts with many of them.
+        // Removes objects with at most one member, which never count. Many such objects would make the loop long.
         $structure = str_replace(['{}', '{:}'], '', $structure);
         $length = \strlen($structure);
         $members = $total = 0;

@@ -36,7 +36,7 @@ final class MultipartParser
 
     /**
      * Number of bytes at the offset that consume() drops, because they are not data: the "--" of the last boundary, or
-     * a line end. The line end is still in the buffer, because the next boundary may follow it directly.
+     * a line end. {@see readUpToBoundary()} needs this line end if the next boundary follows it directly.
      */
     private int $skip = 2;
 

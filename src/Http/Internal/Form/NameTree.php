@@ -12,7 +12,8 @@ use Spindle\Http\HttpException;
  * brackets is ignored. A value whose name begins with a bracket is ignored too.
  *
  * Three details differ from $_POST. Too many brackets in a name are an error, and so is a NUL. "a[]" gets the key that
- * PHP code would use for `$a[] = 1`. Before PHP 8.3, this key is 0 if all existing keys of "a" are negative.
+ * PHP code would use for `$a[] = 1`. Before PHP 8.3, this key is 0 if all existing keys of "a" are negative, although
+ * the key in $_POST is the largest of these keys plus 1.
  */
 final class NameTree
 {
@@ -91,7 +92,7 @@ final class NameTree
         return array_key_last($values);
     }
 
-    /** Returns whether a key begins with __Host- or __Secure-, as only protected cookies do, but the name does not. */
+    /** Returns whether a key, but not its name, has the prefix of protected cookies. PHP drops such values, too. */
     private static function isDisguised(string $key, string $name): bool
     {
         return preg_match('/^__(?:Host|Secure)-/', $key, $match) === 1 && !str_starts_with($name, $match[0]);

@@ -20,7 +20,7 @@ final class Query
     public static function parse(string $query): array
     {
         [$maxVariables, $maxDepth] = [(int) \ini_get('max_input_vars'), (int) \ini_get('max_input_nesting_level')];
-        // A query up to this length is within both limits: a variable with its "&" has two bytes, a bracket has one.
+        // A query up to this length is within both limits: a variable with "&" has at least 2 bytes, a bracket has 1.
         if (\strlen($query) > min(2 * $maxVariables, $maxDepth)) {
             self::check($query, $maxVariables, $maxDepth);
         }
@@ -31,7 +31,7 @@ final class Query
 
     private static function check(string $query, int $maxVariables, int $maxDepth): void
     {
-        $brackets = substr_count($query, '[') + substr_count($query, '%5');
+        $brackets = substr_count($query, '[') + substr_count($query, '%5'); // "%5b" and "%5B" encode "["
         if (\strlen($query) <= 2 * $maxVariables && $brackets <= $maxDepth) {
             return;
         }
