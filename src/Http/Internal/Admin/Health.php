@@ -8,7 +8,7 @@ use Psr\Log\LoggerInterface;
 use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Response;
 
-/** Responds to /healthz. Logs why checks fail, but does not send these reasons, because they may contain addresses. */
+/** Responds to /healthz. Logs why checks fail. Clients do not get the reasons, which may contain internal addresses. */
 final class Health
 {
     /** @var array<string, string> reasons of the checks that failed at the last request, by name of the check */

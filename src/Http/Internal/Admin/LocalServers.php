@@ -88,7 +88,7 @@ final readonly class LocalServers implements ServerOverview
         );
     }
 
-    /** @return array<string, string|null> by check name: why the check failed in a server; null if it passed in all */
+    /** @return array<string, string|null> by check name: why the check failed in a server; null if it failed in none */
     private function checks(): array
     {
         /** @var non-empty-list<Future<array<string, string|null>>> $running */

@@ -36,7 +36,7 @@ final readonly class Readiness
         return new self('full', []);
     }
 
-    /** The supervisor, or each of its processes, does not respond within the time limit. */
+    /** The supervisor, or each of its processes, does not respond in time (ProcessServers::TIMEOUT_FOR_HEALTH). */
     public static function stuck(): self
     {
         return new self('stuck', []);

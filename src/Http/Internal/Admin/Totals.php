@@ -77,7 +77,7 @@ final class Totals
         $this->addPools($server, true);
     }
 
-    /** Adds a server's routes with counts of 0, until there are `$maxRoutes` routes. Others are counted as "other". */
+    /** Adds a server's routes with counts of 0, up to `$maxRoutes` in all, so later routes can't take their places. */
     public function addRoutes(HttpServerStatistics $server): void
     {
         foreach ($server->routes as $name => $_) {

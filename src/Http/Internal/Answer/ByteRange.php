@@ -51,7 +51,7 @@ final readonly class ByteRange
         return $first !== '' && $last !== '' ? (int) $first <= (int) $last : $first !== $last;
     }
 
-    /** Returns the part of a range that is in the file; null if none is. (int) limits the numbers to PHP_INT_MAX. */
+    /** Returns the part of a range that is in the file; null if no byte is. (int) limits the numbers to PHP_INT_MAX. */
     private static function within(string $first, string $last, int $size): ?self
     {
         if ($first === '') {

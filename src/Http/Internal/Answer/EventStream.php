@@ -40,7 +40,7 @@ final class EventStream implements StreamInterface
 
     private ?\Throwable $failure = null;
 
-    /** Unread bytes. The first event follows a comment, which shows the client immediately that the stream is open. */
+    /** Unread bytes. A comment before the first event shows the client immediately that the stream is open. */
     private string $unread = self::COMMENT;
 
     private int $position = 0;
@@ -105,7 +105,7 @@ final class EventStream implements StreamInterface
         return $this->running;
     }
 
-    /** Waits up to $timeout seconds until the iterator of a closed stream ends, as `finally` blocks may suspend. */
+    /** Waits up to $timeout seconds until a closed stream's iterator ends, because its `finally` blocks may suspend. */
     public function awaitEnd(float $timeout): void
     {
         if ($this->running) {

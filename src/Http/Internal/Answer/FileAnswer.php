@@ -28,7 +28,7 @@ final class FileAnswer
             'ETag' => $file->etag($now),
             'Accept-Ranges' => 'bytes',
         ]);
-        // Conditions are evaluated only for GET and HEAD. With another method, the request has already had its effect.
+        // Conditions count only for GET and HEAD. For other methods, a refusal is too late: the handler has acted.
         if (!\in_array($request->getMethod(), ['GET', 'HEAD'], true)) {
             return $response->withBody($file->whole());
         }

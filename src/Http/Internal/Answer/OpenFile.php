@@ -15,7 +15,7 @@ final readonly class OpenFile
     /** "n": opening a pipe does not wait for a writer. "e": programs that a handler starts do not inherit the file. */
     private const OPEN_MODE = 'rne';
 
-    /** A modification counts as recent for this many seconds, because another change could get the same time. */
+    /** A modification counts as recent for this many seconds: another change could get the same modification time. */
     public const RECENT_SECONDS = 1;
 
     /**
@@ -85,7 +85,10 @@ final readonly class OpenFile
         return $this->isRecent($now) ? "W/\"{$tag}-recent\"" : "\"{$tag}\"";
     }
 
-    /** Returns the Last-Modified time. A recent modification gets 1 s less, so that clients load the file again. */
+    /**
+     * Returns the Last-Modified time. While the modification is recent, the file may change again in the same second.
+     * The returned time is then 1 s too early. The correct time, returned later, makes clients load the file again.
+     */
     public function lastModified(int $now): int
     {
         return min($this->modified, $now) - (int) $this->isRecent($now);

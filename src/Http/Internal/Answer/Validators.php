@@ -34,7 +34,7 @@ final readonly class Validators
         return $differs ? null : 304;
     }
 
-    /** Returns whether a part of this representation fits the parts that the client has: RFC 9110, 13.1.5. */
+    /** Returns whether a part may be sent: If-Range is absent or names this representation (RFC 9110, 13.1.5). */
     public function allowPart(ServerRequestInterface $request): bool
     {
         $condition = $request->getHeaderLine('If-Range');
@@ -42,8 +42,8 @@ final readonly class Validators
             return !str_starts_with($condition, 'W/');
         }
 
-        // A file that was modified recently could change again without a new modification time. So no date proves that
-        // the file is the same. $modified can be 1 s too early (OpenFile::lastModified()), so the period is 1 s longer.
+        // A recently modified file could change again without a new modification time. So no date proves that the file
+        // is the same. $modified may be 1 s too early (OpenFile::lastModified()), so it counts as recent for 1 s more.
         $recentSeconds = OpenFile::RECENT_SECONDS + 1;
 
         return $this->modified !== null

@@ -42,7 +42,7 @@ final readonly class HandlerSignature
         };
     }
 
-    /** Returns whether a request can be a `$class`, even of another library: middleware can replace requests. */
+    /** Returns whether a request can be a `$class`. Middleware can replace requests by objects of another library. */
     private static function mayBeRequest(string $class): bool
     {
         return is_a(Request::class, $class, true)

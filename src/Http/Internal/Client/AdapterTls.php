@@ -13,7 +13,7 @@ final class AdapterTls
 
     /**
      * @param string|null $caFile null for the file of `$default`
-     * @param string|null $certificate null for the certificate of `$default`, and for its key if `$key` is null
+     * @param string|null $certificate null for that of `$default`, with the key of `$default` if `$key` is null
      * @param string|null $key null if `$certificate` contains the key
      *
      * @throws \ValueError when a file can't be read

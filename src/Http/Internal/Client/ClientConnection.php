@@ -36,7 +36,10 @@ final class ClientConnection
     /** Received bytes that were not consumed. */
     public string $received = '';
 
-    /** Whether an earlier request was answered. The server may close such a connection just when a request is sent. */
+    /**
+     * Whether an earlier request was answered. The server may close such a connection just when a request is sent. The
+     * client then sends that request again if it is repeatable.
+     */
     public bool $hasServedRequest = false;
     public bool $isReusable = true;
     public bool $isAnswered = false; // the head of the response has arrived
@@ -57,10 +60,8 @@ final class ClientConnection
     private readonly int $ownerPid;
     private readonly WriteBuffer $unsent;
 
-    /** Condition on which {@see receive()} waits. */
+    /** Conditions on which {@see receive()} and {@see send()} wait. */
     private readonly Condition $changed;
-
-    /** Condition on which {@see send()} waits. */
     private readonly Condition $accepted;
 
     /** @var positive-int maximum bytes of the next read */
@@ -158,7 +159,7 @@ final class ClientConnection
         $this->sentAt = hrtime(true);
         $this->unsent->add($bytes);
         $this->flush();
-        if ($this->unsent->size > 0) { // the wait of receive() may now have an earlier deadline
+        if ($this->unsent->size > 0) { // unsent bytes may give receive() an earlier deadline
             $this->advanceDeadline();
         }
     }
@@ -214,7 +215,7 @@ final class ClientConnection
     public function receive(string $for, float $seconds, string $option, bool $isFirst = false): bool
     {
         if (!$isFirst) {
-            // Timer and cancellation end only waits. While bytes are available, nothing waits, so check both here.
+            // Timer and cancellation end only waits. With available bytes, receive() does not wait, so it checks both.
             $this->cancellation?->throwIfRequested();
             if (!$this->isWithinLimit()) {
                 throw TimedOutException::ofRequest($this->options, $for);
@@ -317,7 +318,7 @@ final class ClientConnection
         }
         if ($this->isSecure) {
             [$bytes, $this->readFailure] = Warnings::readWithReason($this->stream, $this->readBytes);
-        } else { // stream_socket_recvfrom() is faster than fread(), gives no warnings, and returns '' only at the end
+        } else { // stream_socket_recvfrom() is faster than fread(), gives no warnings, and returns '' only after a FIN
             $bytes = stream_socket_recvfrom($this->stream, $this->readBytes);
         }
         if ($bytes !== false && $bytes !== '') {
@@ -372,9 +373,9 @@ final class ClientConnection
     }
 
     /**
-     * Returns the deadline of the current wait. While bytes are unsent, the deadline is `readTimeout` after the last
-     * progress of sending ({@see $sentAt}). Without unsent bytes, the time counts from the start of the wait, or from
-     * later progress of sending. The limit is then `readTimeout` during an upload, and {@see $seconds} after it.
+     * Returns the deadline of the current wait, at most {@see $totalDeadline}. While bytes are unsent, the wait ends
+     * `readTimeout` after the last progress of sending ({@see $sentAt}). Otherwise, a timeout counts from the start of
+     * the wait or later progress of sending: `readTimeout` during an upload, {@see $seconds} without an upload.
      */
     private function waitEnds(): int
     {

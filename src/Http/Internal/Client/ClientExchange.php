@@ -45,7 +45,7 @@ final class ClientExchange
      * sent, the upload continues while the response is read. A status of 400 or more stops the upload (RFC 9112, 9.5).
      *
      * @return array{ResponseHead, Upload|null} the head, and the upload of a stream. The upload may still be running.
-     *     There is no upload if the body is a string, or if the server has refused the body before it was sent
+     *     The upload is null if the body is a string, or if the server has refused the body before it was sent
      *
      * @throws TimedOutException|MalformedResponseException|ConnectionEndedException|ClosedException
      * @throws UnreadableBodyException
@@ -97,7 +97,7 @@ final class ClientExchange
         return $first === '' ? 0 : null;
     }
 
-    /** Returns the caller's Content-Length; null for 0, because the client would then send no bytes of the stream. */
+    /** Returns the caller's Content-Length; null for 0, because the client sends no bytes of a stream of size 0. */
     private function declaredSize(): ?int
     {
         $values = $this->request->fields['content-length'][1] ?? [];
@@ -110,7 +110,7 @@ final class ClientExchange
         $fields = $this->request->fields;
         $url = $this->request->url;
         $lines = isset($fields['host']) ? '' : "Host: {$url->authority}\r\n";
-        // Only a proxy that relays the request gets the caller's field. Credentials in the proxy's URL replace it.
+        // Only a relaying proxy gets the caller's Proxy-Authorization. Credentials in its URL replace this field.
         if ($this->targetPrefix === '' || $this->proxyAuthorization !== '') {
             unset($fields['proxy-authorization']);
         }

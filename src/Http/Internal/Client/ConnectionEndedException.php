@@ -22,11 +22,7 @@ final class ConnectionEndedException extends \RuntimeException
         parent::__construct($message);
     }
 
-    /**
-     * Returns a message that names the other end of the connection, and the reason if it is known.
-     *
-     * @param string $when such as "without an answer"
-     */
+    /** @param string $when such as "without an answer" */
     public static function describe(ClientConnection $connection, string $when): string
     {
         $reason = $connection->readFailure === null ? '' : ": {$connection->readFailure}";

@@ -17,7 +17,7 @@ final class DeadlineTimer
 
     private string $timer = '';
 
-    /** Returns the time by hrtime() `$seconds` after `$start` (null: now). 1e9 seconds or more become PHP_INT_MAX. */
+    /** Adds `$seconds` to `$start`, a time by hrtime() (null: now). Returns PHP_INT_MAX for 1e9 seconds or more. */
     public static function after(float $seconds, ?int $start = null): int
     {
         return $seconds < 1e9 ? (int) (($start ?? hrtime(true)) + $seconds * 1e9) : \PHP_INT_MAX;

@@ -113,10 +113,8 @@ final class EventReader
     }
 
     /**
-     * Returns the line that begins at position `$start` of the buffer, without its line end, and moves both positions
-     * behind the line end. Returns null if the line is not complete.
-     *
-     * @param int $searchFrom position from which to search for the line end
+     * Returns the line at position `$start` of the buffer, without its line end; null if the line is incomplete.
+     * Searches for the line end from `$searchFrom`. Moves both positions behind the line end.
      */
     private function nextLine(int &$start, int &$searchFrom): ?string
     {
