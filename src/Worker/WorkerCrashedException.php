@@ -78,7 +78,7 @@ final class WorkerCrashedException extends TaskException
         $tail = trim($stderr);
         $reported = (string) preg_replace('/^(.*) in .+:\d+$/sD', '$1', (string) $error);
         if ($tail !== '' && ($reported === '' || !str_contains($tail, $reported))) {
-            $message .= "; the worker's standard error ended with:\n{$tail}";
+            $message .= "; the worker's standard error ended with: {$tail}";
         }
 
         return new self($message, $exitCode, $signal, $calledExit, $error, $stderr, $memoryPeak, $attempts, $key);

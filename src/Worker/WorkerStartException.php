@@ -34,7 +34,7 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
 
         return new self(
             "A worker ended before it began a task ({$how})" . ($advice === '' ? '' : ". {$advice}")
-                . ($tail === '' ? '' : "; its standard error ended with:\n{$tail}"),
+                . ($tail === '' ? '' : "; its standard error ended with: {$tail}"),
         );
     }
 

@@ -20,6 +20,9 @@ final class FailedJobLog
     /** Number of failures in the current second. A second starts with its first failure. */
     private int $count = 0;
 
+    /** Number of dead letters among the failures that were not logged in the current second. */
+    private int $unloggedDead = 0;
+
     public function __construct(private readonly LoggerInterface $logger, private readonly string $queue) {}
 
     /**
@@ -32,6 +35,8 @@ final class FailedJobLog
             WeakTimer::after(1.0, $this, static fn(self $self) => $self->endSecond());
         }
         if (++$this->count > self::MAX_PER_SECOND) {
+            $this->unloggedDead += $delay === null ? 1 : 0;
+
             return;
         }
         $this->warn('Attempt {attempt} of the job {id} of the queue {queue} has failed: {reason}. {next}', [
@@ -46,10 +51,14 @@ final class FailedJobLog
 
     private function endSecond(): void
     {
-        $unlogged = $this->count - self::MAX_PER_SECOND;
-        $this->count = 0;
+        [$unlogged, $dead] = [$this->count - self::MAX_PER_SECOND, $this->unloggedDead];
+        $this->count = $this->unloggedDead = 0;
+        $next = $dead === 0 ? '' : "; {$dead} of the jobs are dead letters now, see spindle queue show {$this->queue}";
         if ($unlogged > 0) {
-            $this->warn('{count} more attempts of jobs of the queue {queue} have failed', ['count' => $unlogged]);
+            $this->warn(
+                '{count} more attempts of jobs of the queue {queue} have failed{next}',
+                ['count' => $unlogged, 'next' => $next],
+            );
         }
     }
 

@@ -155,7 +155,8 @@ final class SettlementFactory
             $thrown->isA(NoRetry::class) => [1, SettlementKind::Retry],
             default => [$attempts, SettlementKind::Retry],
         };
-        $reason = "{$thrown->class}: {$thrown->message}\n{$thrown->traceAsString()}";
+        $message = $thrown->message === '' ? "no message ({$thrown->file}:{$thrown->line})" : $thrown->message;
+        $reason = "{$thrown->class}: {$message}\n{$thrown->traceAsString()}";
 
         return $this->failedAttempt($job, $outcome, $maxAttempts, $reason, $retry);
     }

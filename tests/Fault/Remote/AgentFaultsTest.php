@@ -21,6 +21,7 @@ use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
 use Spindle\Tests\Scale;
 use Spindle\Worker\TaskContext;
+use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerCrashedException;
 
 use function Amp\async;
@@ -208,6 +209,25 @@ final class AgentFaultsTest extends TestCase
         $dead = (new RedisBroker(Redis::shared()->url()))->listJobs($this->queue(), JobStatus::Dead, 10);
         self::assertSame([$poison], array_keys($dead));
         self::assertStringContainsString('signal 9', (string) $dead[$poison]['reason']);
+    }
+
+    public function testAnExceptionWithoutAMessageIsReportedWithItsPlace(): void
+    {
+        $executor = $this->executor();
+        $this->agent($this->queue());
+        $id = $executor->dispatch(static fn() => throw new \RuntimeException());
+        $line = __LINE__ - 1;
+        try {
+            $executor->attach($id)->await();
+            self::fail('It throws');
+        } catch (TaskFailedException) {
+        }
+        $dead = (new RedisBroker(Redis::shared()->url()))->listJobs($this->queue(), JobStatus::Dead, 10);
+
+        self::assertStringStartsWith(
+            'RuntimeException: no message (' . __FILE__ . ":{$line})\n",
+            (string) $dead[$id]['reason'],
+        );
     }
 
     public function testAnEngineThatIsKilledLosesNothing(): void

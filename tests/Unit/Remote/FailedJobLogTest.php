@@ -65,6 +65,18 @@ final class FailedJobLogTest extends TidyTestCase
         self::assertCount(10, $this->takeLines());
         delay(1.5);
         self::assertSame(['2 more attempts of jobs of the queue mails have failed'], $this->takeLines());
+        for ($i = 1; $i <= 12; ++$i) {
+            $this->log->add("job {$i}", 1, 'failed', $i < 12 ? 0.0 : null);
+        }
+        $this->takeLines();
+        delay(1.5);
+        self::assertSame(
+            [
+                '2 more attempts of jobs of the queue mails have failed; 1 of the jobs are dead letters now,'
+                    . ' see spindle queue show mails',
+            ],
+            $this->takeLines(),
+        );
         $this->log->add('later', 1, 'failed', 0.0);
 
         $lines = $this->takeLines();

@@ -176,6 +176,7 @@ final class PortableTaskTest extends TestCase
                     $told->key,
                 ],
             );
+            self::assertStringEndsWith("; the worker's standard error ended with: last words", $told->getMessage());
         }
         $this->expectException(TaskTimeoutException::class);
         $this->expectExceptionMessage('more than 2.5 seconds');

@@ -19,7 +19,7 @@ final class OptionNamesTest extends TestCase
         yield 'a bootstrap that exits' => [
             WorkerStartException::ended('exit code 3', 'Oops', $advice),
             'A worker ended before it began a task (exit code 3). Check --bootstrap; its standard error ended with:'
-                . "\nOops",
+                . ' Oops',
         ];
         yield 'a bootstrap that hangs' => [
             WorkerStartException::late(30.0, $advice),

@@ -19,8 +19,8 @@ final readonly class MetricsPage
         <!-- php tools/site/reference.php writes this page -->
 
         The admin address of `spindle serve` (`--admin`) answers `/metrics` in the text format of Prometheus. Counters
-        cover all processes of the server, including those that have ended. [How to deploy a
-        server](../how-to/deploy.md#watch-it) shows alerts and a dashboard.
+        cover all processes of the server, including those that have ended. A process that was killed has not reported
+        its last requests. [How to deploy a server](../how-to/deploy.md#watch-it) shows alerts and a dashboard.
 
         | metric | type | labels | meaning |
         |---|---|---|---|
