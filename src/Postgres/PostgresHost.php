@@ -24,7 +24,7 @@ final readonly class PostgresHost implements \Stringable
         public ?string $address = null,
     ) {
         $isFolder = str_starts_with($host, '/');
-        // No message contains the host, because it may be part of a password that was not percent-encoded.
+        // No message contains the host, because `$host` may be part of a password that was not percent-encoded.
         if (
             $host === ''
             || str_contains($host, "\0")

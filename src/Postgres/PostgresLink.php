@@ -16,7 +16,7 @@ use Amp\CancelledException;
  *
  * A cancellation ends the call immediately with a CancelledException; {@see transaction()} has its own rules. The
  * server stops the statement soon after that, unless the statement has completed already. In the function of a
- * {@see transaction()}, do not catch the CancelledException, so that the transaction is rolled back.
+ * {@see transaction()}, do not catch the CancelledException, because this exception causes the rollback.
  */
 interface PostgresLink
 {

@@ -19,7 +19,7 @@ use Spindle\Postgres\Internal\SizeLimits;
  */
 final readonly class PostgresOptions
 {
-    /** Directories of the Unix socket: first that of most distributions, then that of PostgreSQL's own builds. */
+    /** Directories of the Unix socket: the default of most distributions, then that of PostgreSQL's own builds. */
     private const SOCKET_FOLDERS = ['/var/run/postgresql', '/tmp'];
 
     /** @var non-empty-list<PostgresHost> */
@@ -55,25 +55,24 @@ final readonly class PostgresOptions
      *     `$tlsCertificate`
      * @param TargetSessionAttrs $targetSessionAttrs required kind of session, such as read-write; a host with another
      *     kind is skipped
-     * @param float $connectTimeout maximum seconds for DNS, TCP, TLS and login, for all hosts together; INF for no
-     *     limit
+     * @param float $connectTimeout maximum seconds for DNS, TCP, TLS and login of all hosts together; INF for no limit
      * @param float|null $statementTimeout seconds until the server stops a statement; null for the server's setting.
-     *     Behind a pooler, set statement_timeout for the role instead, for the reason that `$settings` names
+     *     Behind a pooler, set statement_timeout for the role instead: see `$settings`
      * @param float|null $readTimeout maximum seconds without a byte from the server while an answer is due; null for no
      *     limit. After that, the connection counts as lost. Connections of listen() send a ping at this interval,
-     *     because otherwise they wait for no answer
+     *     so that an answer is due
      * @param string $applicationName name shown in pg_stat_activity
      * @param array<string, string> $settings PostgreSQL settings of the session, by name. Behind a pooler that shares
-     *     a session among clients, settings would also affect other clients. So set them for the role instead
-     *     (ALTER ROLE … SET)
+     *     a session among clients, such as PgBouncer, settings would also affect other clients. So set them for the
+     *     role instead (ALTER ROLE … SET)
      * @param list<AuthenticationMethod> $authentication allowed methods; Md5 and Password must be listed explicitly
-     * @param int|null $statementCache maximum number of prepared statements per connection; null for 256, or 0 behind
-     *     a pooler. A statement of more than 16 KiB is not kept prepared
+     * @param int|null $statementCache maximum number of prepared statements per connection; null for 256, or for 0 if
+     *     the client detects a pooler. A statement of more than 16 KiB is not kept prepared
      * @param string|null $passwordFile file in the format of .pgpass; ignored if other users have access, as in libpq
-     * @param LoggerInterface|null $logger gets each step and statement at debug level, and warnings; never parameters
-     *     or the password
-     * @param bool $persistent whether later requests of a PHP-FPM process reuse the connection when their options are
-     *     equal
+     * @param LoggerInterface|null $logger gets warnings; at debug level, also each statement, and each step of a
+     *     connection, such as its opening and its end; never gets parameters or the password
+     * @param bool $persistent whether later HTTP requests in the same PHP-FPM process reuse the connection if their
+     *     options are equal
      * @param int|null $maxRowBytes maximum bytes of a row that is read into memory, at least 1 MiB; null for a
      *     quarter of memory_limit. A larger row causes a {@see ResultTooLargeException}
      * @param JsonMode $json PHP types for values of json and jsonb

@@ -22,14 +22,14 @@ use Spindle\Statistics;
  * Concurrent reads share connections and round trips if earlier executions of the same statements were short. Each
  * other statement gets a connection exclusively, and so does each transaction, stream, COPY and script.
  *
- * The further statements of a fiber that already holds a connection of the pool also get connections exclusively. On a
- * shared connection, such a statement would wait for the earlier statements of other fibers. An earlier statement could
- * need a lock of the transaction that the fiber has open. Then the fiber and this statement would wait forever.
+ * If a fiber already holds a connection of the pool, its further statements also get connections exclusively. On a
+ * shared connection, a deadlock would be possible. The further statement would wait for earlier statements of other
+ * fibers. One of these could wait for a lock that the fiber's open transaction holds.
  *
  * Waiting fibers get connections in the order of their calls, with one exception: a statement that can share a
- * connection can overtake a call that needs an exclusive one. For each call that waits for an exclusive connection, the
- * pool reserves a shared connection, if there is one that is not reserved. No further statement is sent on a reserved
- * connection.
+ * connection can overtake a call that needs an exclusive connection. Therefore, the pool reserves one shared connection
+ * for each call that waits for an exclusive connection, unless all shared connections are reserved already. No further
+ * statement is sent on a reserved connection, so the connection becomes free.
  *
  * Two statements that are sent through the pool can run on different connections. To use the same connection for
  * several statements, call {@see transaction()}, or borrow a connection with {@see acquire()}. When a borrowed
@@ -171,8 +171,8 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      * more, the pool takes the connection back and logs a warning.
      *
      * @throws PoolTimeoutException when no connection is free within the acquireTimeout, or too many fibers wait
-     * @throws ConnectionFailedException when no connection is open, and the attempt to open one fails. A pool that has
-     *     reached a server retries after a temporary failure
+     * @throws ConnectionFailedException when no connection is open, and the attempt to open one fails. After a
+     *     temporary failure, a pool that has reached a server earlier retries instead
      * @throws AuthenticationException when no connection is open and the login fails
      */
     public function acquire(?Cancellation $cancellation = null): PooledConnection
@@ -214,9 +214,9 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      * - `acquired_total`: how many times a connection was lent, exclusively or shared
      * - `opened_total`: connections opened; `lost_total`: connections that ended unexpectedly
      * - `waited_1ms_total`, and the same with 5ms, 10ms, 50ms, 100ms, 500ms, 1s, 5s and `longer`: successful waits by
-     *   length. Each wait is in one counter only: a wait of 3 ms is in `waited_5ms_total`. For the percentage of short
-     *   waits, divide the sum of their counters by the sum of all these counters. PromQL's `histogram_quantile()`
-     *   does not work, because the counters are not cumulative
+     *   maximum length. Each wait is in one counter only: a wait of 3 ms is in `waited_5ms_total`. For the percentage
+     *   of waits up to 5 ms, divide the sum of the first two counters by the sum of all `waited_` counters. PromQL's
+     *   `histogram_quantile()` does not work with these counters, because they are not cumulative
      *
      * @return array<string, int>
      */
@@ -258,7 +258,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      * Closes the pool and all of its connections immediately. Running and waiting calls, and generators of
      * {@see listen()}, fail with {@see ConnectionClosedException}. The client asks the server to stop running
      * statements. This method does not wait until the server has received these requests. But the event loop does not
-     * end before then.
+     * end before the server has received them.
      */
     public function kill(): void
     {

@@ -12,10 +12,10 @@ final readonly class PostgresPoolOptions
     /**
      * @param int $minConnections minimum number of connections that are kept open after the first use of the pool
      * @param float $acquireTimeout maximum seconds to wait for a connection; INF for no limit
-     * @param int $maxWaiting maximum number of fibers that wait for a connection; a further call fails immediately. As
-     *     long as the pool can open connections for waiting fibers, these fibers do not count
-     * @param float $idleTimeout seconds after which an idle connection is closed, unless minConnections requires it;
-     *     INF for never
+     * @param int $maxWaiting maximum number of fibers that wait for a connection; a further call fails immediately. A
+     *     fiber for which the pool can open a connection does not count
+     * @param float $idleTimeout seconds after which an idle connection is closed, unless minConnections requires this
+     *     connection; INF for never
      * @param float $maxLifetime seconds after which a connection is closed as soon as it is free; INF for never. Each
      *     connection gets a random lifetime of 90 to 100 % of this number, so that not all connections end together
      * @param float $validateAfter seconds after which an idle connection is pinged before its next use

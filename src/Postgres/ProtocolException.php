@@ -18,13 +18,13 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
         parent::__construct($message);
     }
 
-    /** @internal `$what` is a clause that describes the violation, or a noun. */
+    /** @internal `$what` describes the violation. The message ends with this text. */
     public static function malformed(string $what): self
     {
         return new self("The server violated PostgreSQL's protocol: {$what}");
     }
 
-    /** @internal `$type` is the byte of the type. `$when` is the end of the sentence, such as "during the login". */
+    /** @internal `$type` is the message's type byte. `$when` is the end of the sentence, such as "during the login". */
     public static function unexpected(string $type, string $when): self
     {
         return new self(

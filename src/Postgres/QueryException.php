@@ -13,8 +13,8 @@ use Spindle\Postgres\Internal\ServerError;
  *
  * The message is the server's, with $1, $2, … in place of parameter values. If the server reports a position, the
  * message also shows the SQL around it, with quoted text masked. {@see $detail} and {@see $context} may contain values.
- * So messages, traces and dumps do not show these properties. If the exception is sent to another process, that process
- * does not get them.
+ * So messages, traces and dumps do not show these properties. Another process that receives the exception does not get
+ * these properties.
  *
  * @property-read string|null $detail details of the error, such as "Key (email)=(a@b.c) already exists."
  * @property-read string|null $context call stack of functions, or the line of a COPY, where the error occurred

@@ -25,7 +25,7 @@ final readonly class Range
     /** Whether the upper bound is part of the range; false without an upper bound. */
     public bool $upperInclusive;
 
-    /** Whether the range contains no value. If true, both bounds are null, which then does not mean "no bound". */
+    /** Whether the range contains no value. If so, both bounds are null; in other ranges, null means "no bound". */
     public bool $empty;
 
     /**

@@ -89,7 +89,7 @@ final class Result implements \IteratorAggregate, \Countable
      */
     public function allNumeric(): array
     {
-        /** @var list<list<mixed>> $rows lists, because each key is the column's position */
+        /** @var list<list<mixed>> $rows each row is a list, because its keys are the columns' positions */
         $rows = $this->columns === null
             ? []
             : array_merge(...$this->rows->batches($this->columns, array_keys($this->columns->names)));
@@ -174,7 +174,8 @@ final class Result implements \IteratorAggregate, \Countable
      *
      * @return array<array-key, mixed>
      *
-     * @throws UnexpectedResultException unless there are two columns, and the first one has unique integers or strings
+     * @throws UnexpectedResultException when there are not exactly two columns, or a value of the first column occurs
+     *     twice or is neither an integer nor a string
      */
     public function pairs(): array
     {
@@ -224,7 +225,7 @@ final class Result implements \IteratorAggregate, \Countable
      * Creates an object for each row through the constructor of a class.
      *
      * A column is passed to the constructor's parameter of the same name, or else to the parameter with this name in
-     * camelCase. If the parameter's type is a backed enum, the parameter gets the case with that value.
+     * camelCase. If the parameter's type is a backed enum, the parameter gets the case with the column's value.
      *
      * @template T of object
      *

@@ -25,7 +25,7 @@ enum TlsMode: string
     /** Encrypted, and a trusted authority has signed the server's certificate. */
     case VerifyCa = 'verify-ca';
 
-    /** Encrypted, and the certificate is also valid for the requested host name. */
+    /** Like {@see VerifyCa}, and the certificate is valid for the requested host name. */
     case VerifyFull = 'verify-full';
 
     /** Whether the server's certificate is checked. */

@@ -231,14 +231,14 @@ final class TemporaryPostgres
         return $server;
     }
 
-    /** @throws ServerException when the server does not start. In this case, its main process is not running */
+    /** @throws ServerException when the server does not start. Then the server's main process is not running */
     private static function launch(TestServer $server, string $directory, float $timeout): void
     {
         $state = PostgresLeftovers::of($directory);
         if (!Wait::until(static fn(): bool => $state->processes() === [], self::ORPHAN_TIMEOUT)) {
             $state->kill();
         }
-        $earlier = PostgresLeftovers::pidFileLines($directory); // a killed server leaves its file
+        $earlier = PostgresLeftovers::pidFileLines($directory); // a killed server leaves this file
         $server->start(static function () use ($directory, $earlier): bool {
             $lines = PostgresLeftovers::pidFileLines($directory);
 

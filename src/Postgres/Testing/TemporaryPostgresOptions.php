@@ -15,8 +15,7 @@ final class TemporaryPostgresOptions
      * @param string|null $certificate PEM file of the server's certificate, which enables TLS; the file is copied
      * @param string|null $key PEM file of the server's private key, without a passphrase; the file is copied
      * @param string|null $caFile PEM file of the authorities for client certificates; the file is copied
-     * @param string $user name of the superuser: 1 to 63 bytes without quotes, backslash, dollar sign and control
-     *     characters
+     * @param string $user superuser's name: 1 to 63 bytes without quotes, backslash, dollar sign and control characters
      * @param int|null $version required major version, such as 17; null for any
      * @param string|null $binaries directory that holds initdb and postgres; null to search PATH, and then the usual
      *     directories, the newest version first
@@ -40,7 +39,7 @@ final class TemporaryPostgresOptions
             throw new \ValueError('The options certificate and key must be set together');
         }
         if (preg_match('~^(?!pg_|(?:public|none)$)[^\'"\\\\$\x00-\x1F\x7F]{1,63}$~D', $user) !== 1) {
-            // PostgreSQL reserves pg_…, public and none. initdb supports neither longer names nor other characters.
+            // PostgreSQL reserves pg_…, public and none. initdb supports neither longer names nor the other characters.
             throw new \ValueError("The superuser of a temporary server can not be named \"{$user}\"");
         }
         if (!($timeout > 0)) {

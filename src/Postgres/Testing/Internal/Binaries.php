@@ -14,7 +14,7 @@ final class Binaries
     private const DIRECTORY_GLOBS = [
         '/usr/lib/postgresql/*/bin', // Debian
         '/usr/libexec/postgresql*', // Alpine
-        '/usr/pgsql-*/bin', // Red Hat, packages of PostgreSQL
+        '/usr/pgsql-*/bin', // Red Hat, with the packages of postgresql.org
         '/opt/homebrew/opt/postgresql@*/bin',
         '/usr/local/opt/postgresql@*/bin',
         '/usr/local/pgsql/bin',

@@ -52,15 +52,15 @@ final class PostgresLeftovers implements Removal
             Signals::send($postmaster, self::SIGQUIT);
         }
         foreach (array_keys($processes, 'initdb', true) as $initdb) {
-            // initdb starts a server and writes to its standard input. When initdb ends, this input ends. Then the
-            // server cleans up and ends, too.
+            // initdb starts a server, and writes to the standard input of this server. When initdb ends, the input
+            // ends. Then the server cleans up and ends, too.
             Signals::send($initdb, self::SIGKILL);
         }
         Wait::until(static fn(): bool => $state->processes() === [], self::GRACE_SECONDS);
         $state->remove(static fn() => self::removeSharedMemory($directory));
     }
 
-    /** Removes the shared memory that postmaster.pid names. A server that was not killed removes memory and file. */
+    /** Removes the shared memory that postmaster.pid names. A server that was not killed has removed both. */
     private static function removeSharedMemory(string $directory): void
     {
         if (preg_match('/^ *\d+ +(\d+)$/', self::pidFileLines($directory)[6] ?? '', $match) === 1) {

@@ -73,7 +73,7 @@ final class ServerUser
     }
 
     /**
-     * @return list<list<string>> values for `$prefix`. setpriv comes first, because it replaces itself with the
+     * @return list<list<string>> possible values of `$prefix`. setpriv comes first, because it replaces itself with the
      *     command. runuser and su can stay as parent processes of the command
      */
     private static function switchCommands(string $name, string $user, string $group): array
