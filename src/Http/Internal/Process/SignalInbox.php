@@ -7,7 +7,10 @@ namespace Spindle\Http\Internal\Process;
 use Revolt\EventLoop;
 use Spindle\Internal\IgnoredSignals;
 
-/** Collects signals. Each signal stops the event loop. If SIGINT or SIGTERM is already ignored, it stays ignored. */
+/**
+ * Collects signals. Each signal stops the event loop, so that the supervisor handles the signal immediately. If SIGINT
+ * or SIGTERM is already ignored, this signal stays ignored.
+ */
 final class SignalInbox
 {
     /** @var list<int> */
@@ -22,7 +25,7 @@ final class SignalInbox
     {
         pcntl_async_signals(true);
         $ending = [\SIGTERM, \SIGINT];
-        // If the script that runs the supervisor has set handlers for these signals, the handlers are kept.
+        // Handlers for these three signals are kept if the script that runs the supervisor has set them.
         $free = array_filter(
             [\SIGQUIT, \SIGUSR1, \SIGUSR2],
             static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL,

@@ -54,7 +54,7 @@ final class Slots
                 return;
             }
             if ($slot->role->runsApplication && $this->awaitsFirst()) {
-                continue; // one process shows whether the application can be loaded; the others start later
+                continue; // the first process shows whether the application can be loaded; the others start later
             }
             if ($slot->current === null && $slot->successor === null && $slot->startAt <= $now) {
                 $started = $this->start($slot);
@@ -95,7 +95,7 @@ final class Slots
         }
     }
 
-    /** Called when a process serves. Makes a successor the current process of its slot, and ends the previous one. */
+    /** Called when a process begins to serve. A successor becomes the current process; the previous one is ended. */
     public function handleReady(Child $child): void
     {
         $slot = $child->slot;
@@ -206,7 +206,8 @@ final class Slots
 
     /**
      * Queues the replacement of the slot's process if the process has asked for it. Does nothing while another process
-     * of the slot is running, to limit the number of processes. {@see handleEnd()} calls this method again.
+     * of the slot is running, to limit the number of processes. When that process ends, {@see handleEnd()} calls this
+     * method again.
      */
     private function queueReplacement(Slot $slot): void
     {
@@ -221,7 +222,6 @@ final class Slots
         }
     }
 
-    /** Removes the current process from its slot, and schedules the start of another one. */
     private function vacate(Child $child): void
     {
         $slot = $child->slot;

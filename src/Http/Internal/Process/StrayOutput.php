@@ -28,7 +28,7 @@ final class StrayOutput
     private const MAX_ENTRIES = 10;
     private const WINDOW_NANOSECONDS = 60_000_000_000;
 
-    /** The buffer is replaced after an output of more bytes than this: PHP does not make a large buffer smaller. */
+    /** A buffer that has held more bytes than this is replaced, because PHP does not make a large buffer smaller. */
     private const MAX_BUFFER_BYTES = 1_048_576;
 
     /** @var array<string, array{int, string}> by the request's name: number of printed bytes, and the first bytes */
@@ -73,7 +73,7 @@ final class StrayOutput
         $own = $this->capturing ? 1 : 0;
         $open = ob_get_level() - $own;
         if ($open > 0) {
-            // A buffer that can't be removed stays.
+            // If a handler has opened a buffer that can't be removed, ob_end_clean() fails, and this loop ends.
             while (ob_get_level() > $own && Warnings::suppressed(ob_end_clean(...)));
             $this->log(
                 '{printer} left output buffers of ob_start() open. They were closed, and their contents were dropped',

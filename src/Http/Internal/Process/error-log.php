@@ -2,8 +2,8 @@
 
 declare(strict_types=1);
 
-// Replaces error_log() if PHP was started without it: see RequestFunctions. This file has to be loaded before all
-// others, because any other file may call error_log().
+// Defines error_log() if disable_functions has removed PHP's own function: RequestFunctions has the reason. This file
+// has to be loaded before all others, because any other file may call error_log().
 
 use Spindle\Http\Internal\Process\RequestFunctions;
 

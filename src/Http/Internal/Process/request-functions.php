@@ -2,8 +2,8 @@
 
 declare(strict_types=1);
 
-// Replaces functions that PHP was started without: see RequestFunctions. Only a process that serves an application
-// loads this file.
+// Defines functions that disable_functions has removed from PHP: RequestFunctions has the reasons. Only a process that
+// serves an application loads this file.
 
 use Spindle\Http\Internal\Process\RequestFunctions;
 

@@ -13,8 +13,8 @@ use Spindle\Http\Internal\Message\Head;
 /**
  * A multipart form that PHP has parsed. If a warning shows that PHP has left something out, the form is refused.
  *
- * The form is also refused if $_POST and $_FILES are empty, although the body has another length than a form without
- * parts. Such a form is malformed, or the names of all its parts are empty.
+ * PHP leaves $_POST and $_FILES empty for a form without parts. If both are empty, but the body has another length than
+ * such a form, the form is also refused. Then the form is malformed, or the names of all its parts are empty.
  */
 final class ParsedForm
 {
@@ -30,7 +30,7 @@ final class ParsedForm
     /**
      * @param array<mixed> $fields  in the format of $_POST
      * @param array<mixed> $files   in the format of $_FILES
-     * @param string       $warning PHP's last warning
+     * @param string       $warning PHP's last warning before the script began; '' for none
      *
      * @throws HttpException 400 when the form is malformed, 413 when it exceeds PHP's limits
      */

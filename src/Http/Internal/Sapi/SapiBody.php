@@ -45,8 +45,8 @@ final class SapiBody
     }
 
     /**
-     * Returns the body of a response. Reads the first bytes of the body, because another response can still be sent if
-     * this reading throws an exception.
+     * Returns the body of a response. Already reads the first bytes of the body: if this reading throws an exception,
+     * another response can still be sent.
      *
      * @throws \LogicException  when a body that can be read only once was read before
      * @throws \LengthException when the body is empty despite its Content-Length

@@ -34,7 +34,7 @@ final class SapiExchange implements RequestExchange
     /** @var array<string, string> */
     private array $logFields = [];
 
-    /** Exception that form() has thrown. Further calls throw it again, because the rest of the body is not a form. */
+    /** Exception of form(). Each further call throws it again, because the unread rest of the body is not a form. */
     private ?\Throwable $failure = null;
 
     /**
@@ -145,7 +145,7 @@ final class SapiExchange implements RequestExchange
             return ParsedForm::of($_POST, $_FILES, $this->head, $this->warning);
         }
         $form = $this->forms->read($type, $this->body(), $encoding);
-        $this->body = Stream::create(''); // empty, as after PHP has parsed a form, and as in Spindle's server
+        $this->body = Stream::create(''); // the body is also empty if PHP has parsed the form, and in Spindle's server
 
         return $form;
     }

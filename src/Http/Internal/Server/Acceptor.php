@@ -15,7 +15,7 @@ final class Acceptor
 {
     /** Maximum connections accepted per turn of the event loop. */
     private const MAX_ACCEPTS_PER_TURN = 64;
-    /** The same maximum if other processes accept connections of the same socket, so that each process gets some. */
+    /** Lower maximum if other processes accept connections of the same socket, so that each process gets some. */
     private const MAX_SHARED_ACCEPTS_PER_TURN = 4;
 
     /** A burst of connections is over after this number of nanoseconds without a new connection. */
@@ -102,7 +102,8 @@ final class Acceptor
         for ($count = $max; $count > 0; --$count) {
             $isFull = $this->isFull();
             if ($isFull && $count < $max) {
-                return; // if another connection waits, the next call of this method makes room for it
+                // Room is made only if another connection waits: then the event loop calls this method again.
+                return;
             }
             if ($isFull && !$this->makeRoom()) {
                 $this->waitForRoom();

@@ -9,9 +9,9 @@ use Revolt\EventLoop;
 /**
  * Logs a warning when code runs for too long without returning to the event loop. The warning names the request.
  *
- * A measurement begins when a handler starts, when it begins to wait, and each time that a timer runs. No measurement
- * begins when a wait ends. So the time measured for code after a wait may begin before this code runs. The difference
- * is at most a quarter of the limit, because the timer runs that often.
+ * A measurement begins when a handler starts, when a handler begins to wait, and each time that a timer runs. The end
+ * of a wait begins no measurement. So the measured time of code after a wait can include time before this code. This
+ * additional time is at most a quarter of the limit, because the timer runs that often.
  */
 final class BlockDetector
 {
@@ -22,9 +22,9 @@ final class BlockDetector
     public readonly int $limit;
 
     /**
-     * Time by hrtime(). If the current code still runs then, it has blocked the event loop for too long. While no
-     * request is open, the time is 0, so that the next request calls {@see handleRequest()}, which starts the timer.
-     * There is no native type, because each request sets this property, and checking a type takes time.
+     * Time by hrtime(). Code that still runs at this time has blocked the event loop for too long. While no request is
+     * open, the time is 0, so that the next request calls {@see handleRequest()}, which starts the timer. There is no
+     * native type, because each request sets this property, and checking a type takes time.
      *
      * @var int
      */
@@ -43,7 +43,7 @@ final class BlockDetector
         $this->requests = new RequestName($service);
     }
 
-    /** Starts the timer, or reports that earlier code blocked the loop. Called for a request after {@see $dueAt}. */
+    /** Starts the timer, or reports that earlier code blocked the loop. Called when a request begins after $dueAt. */
     public function handleRequest(int $now): void
     {
         $this->timer === null ? $this->start() : $this->report($now, null);

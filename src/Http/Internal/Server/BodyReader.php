@@ -27,7 +27,7 @@ final class BodyReader
         private readonly Service $service,
     ) {}
 
-    /** Returns the whole body; null if the length is unknown or too large, a part is missing, or a part was read. */
+    /** Returns the whole body; null if its length is unknown or too large, or a part has not arrived or was read. */
     public function whole(ServerExchange $exchange): ?string
     {
         return !$exchange->ended

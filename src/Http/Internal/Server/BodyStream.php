@@ -35,7 +35,7 @@ final class BodyStream implements StreamInterface, BodyLimited
     /** @var int|null length of the body; null if unknown */
     private $length;
 
-    /** Number of bytes of the body before {@see $bytes}. The handler has read them, and they were dropped. */
+    /** Number of bytes of the body before {@see $bytes}. These bytes were dropped after the handler had read them. */
     private int $dropped = 0;
 
     private bool $ended = false;
@@ -115,7 +115,7 @@ final class BodyStream implements StreamInterface, BodyLimited
             }
         }
         $contents = $this->read(\PHP_INT_MAX);
-        // The first condition is a part of eof(). For most bodies, it is enough and saves the slower call of eof().
+        // The first condition repeats a part of eof(). For most bodies, it ends the loop without the slower eof().
         while ($this->dropped + $this->offset !== $this->length && !$this->eof()) {
             $contents .= $this->read(\PHP_INT_MAX);
         }
@@ -192,7 +192,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         [$this->bytes, $this->offset, $this->closed] = ['', 0, true];
     }
 
-    /** Returns a temporary file with the whole body if it can be read again, otherwise with the unread rest. */
+    /** Returns a temporary file with the whole body. If the body can't be read again, the file has the unread rest. */
     public function detach()
     {
         if ($this->closed) {
@@ -210,7 +210,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $spool->file();
     }
 
-    /** Returns the metadata. The key "trailers" has the fields after the last chunk, after the whole body was read. */
+    /** Returns metadata. After the whole body was read, the key "trailers" has the fields after the last chunk. */
     public function getMetadata(?string $key = null): mixed
     {
         $metadata = ['trailers' => []];

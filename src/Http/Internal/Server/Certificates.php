@@ -17,7 +17,7 @@ final class Certificates
     /** The supported versions of TLS, as an argument of stream_socket_enable_crypto(). */
     public const CRYPTO_METHOD = \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER;
 
-    /** Context option: the files of all host names (SNI). PHP's SNI_server_certs has only those without a fault. */
+    /** Context option: the files of all host names (SNI). PHP's SNI_server_certs has only the files without a fault. */
     private const ALL_NAMES = 'spindle_certificates';
 
     /** @var array<string, list<int>> fingerprints of files in which the last check found no fault, by path */
@@ -122,7 +122,7 @@ final class Certificates
      *
      * @param array<string, resource> $sockets listening sockets by address
      *
-     * @return array<string, string> faults, by name
+     * @return array<string, string> faults, by host name
      *
      * @throws ListenException when the options have another default certificate than a socket
      */
@@ -187,7 +187,7 @@ final class Certificates
      *
      * @param resource $stream a connection whose handshake has not begun
      *
-     * @return array<string, string> faults, by name
+     * @return array<string, string> faults, by host name
      */
     public static function prepareHandshake($stream): array
     {
@@ -231,9 +231,9 @@ final class Certificates
      * Checks files that are new, have changed, or had a fault in the last check. Other files are not checked again,
      * because a check takes as long as PHP takes to load the file.
      *
-     * @param array<string, string> $files files with a certificate and its key, by name
+     * @param array<string, string> $files files with a certificate and its key, by host name
      *
-     * @return array<string, string> faults, by name
+     * @return array<string, string> faults, by host name
      */
     private static function faults(array $files): array
     {

@@ -21,8 +21,8 @@ use Spindle\Internal\Async\LoopTurn;
  * suspends, the event loop continues in another fiber. While the handler is suspended, the connection is still watched
  * for reading. So the server notices when the client closes the connection.
  *
- * A {@see Phase} can end while a handler or a write is suspended: when bytes arrive, the client ends its side (FIN), a
- * response is sent, the deadline passes or the server stops. {@see TimedTransport} has the deadlines, and
+ * While a handler or a write is suspended, several events can end the {@see Phase}: bytes arrive, the client ends its
+ * side (FIN), a response is sent, the deadline passes, or the server stops. {@see TimedTransport} has the deadlines.
  * {@see Responder} sends the responses.
  */
 final class Connection implements TransportEvents
@@ -30,13 +30,13 @@ final class Connection implements TransportEvents
     /** Maximum bytes per read while no handler waits for a body. PHP allocates this number of bytes for each read. */
     private const READ_BYTES = 3_000;
 
-    /** While a handler runs and more bytes of pipelined requests than this are buffered, the connection is not read. */
+    /** The connection is not read while a handler runs and more bytes than this of pipelined requests are buffered. */
     private const MAX_READ_AHEAD_BYTES = 65_536;
 
     /** Responses to pipelined requests are collected, and sent when they have more bytes than this. */
     private const RESPONSE_BUFFER_BYTES = 65_536;
 
-    /** After this number of nanoseconds of pipelined requests, the event loop serves other connections. */
+    /** After pipelined requests have taken this number of nanoseconds, the event loop serves other connections. */
     private const TURN_NANOSECONDS = 1_000_000;
 
     public readonly TimedTransport $timed;
@@ -50,7 +50,7 @@ final class Connection implements TransportEvents
 
     public ?ServerExchange $exchange = null;
 
-    /** Whether the client has ended its side, even if bytes before the end are unread. Its requests are cancelled. */
+    /** Whether the client has ended its side, even if bytes before the end are unread. Then requests are cancelled. */
     private bool $peerLeft = false;
 
     private ?BodyReader $bodyReader = null;
@@ -150,8 +150,7 @@ final class Connection implements TransportEvents
     /**
      * Closes the connection immediately. A running handler continues until it notices that its request is cancelled.
      *
-     * @param ClientDisconnectedException|null $why reason for the cancellation; null if the client has closed the
-     *     connection
+     * @param ClientDisconnectedException|null $why cancellation reason; null if the client has closed the connection
      */
     public function close(?ClientDisconnectedException $why = null): void
     {
@@ -250,7 +249,7 @@ final class Connection implements TransportEvents
         }
     }
 
-    /** Handles the end of the client's side. The client may still receive responses; otherwise, a later write fails. */
+    /** Handles the end of the client's side. The client may still receive responses. If not, a later write fails. */
     private function handleEnd(): void
     {
         $this->timed->peerEnded = $this->peerLeft = true;
@@ -334,11 +333,7 @@ final class Connection implements TransportEvents
         }
     }
 
-    /**
-     * Sends collected responses, and suspends until the next turn of the event loop.
-     *
-     * @return bool whether requests can still be handled
-     */
+    /** Sends collected responses, and suspends until the next turn. Returns whether requests can still be handled. */
     private function letOthersServe(): bool
     {
         if ($this->timed->outgoing === '' || !$this->timed->flushAndWait()) {

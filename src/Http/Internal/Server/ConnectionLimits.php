@@ -13,10 +13,11 @@ use Spindle\Http\Internal\Message\Peer;
  * Limits the connections of a server, and of each client network (an IPv4 address or an IPv6 /64 network). Chooses
  * which connections to close for new ones.
  *
- * A connection is closable when the server has waited for some time for a request, the rest of a head, a TLS handshake,
- * a body that no handler reads, or the end of the client's side. The connections that have been closable longest are
- * closed first. If no connection is closable, connections of slow clients are closed: these clients send a request body
- * or receive a response too slowly. No other connection with a request is closed for a new connection.
+ * A connection is closable ({@see Connection::evictableFrom()}) when the server has waited for some time for a request,
+ * the rest of a head, a TLS handshake, a body that no handler reads, or the end of the client's side. The connections
+ * that have been closable longest are closed first. If no connection is closable, connections of slow clients are
+ * closed: these clients send a request body or receive a response too slowly. No other connection with a request is
+ * closed for a new connection.
  */
 final class ConnectionLimits
 {
@@ -58,7 +59,7 @@ final class ConnectionLimits
     /** @var array<string, int> number of connections, by the client's network */
     private array $connectionCounts = [];
 
-    /** @var array<string, string> network by address of a trusted proxy, to which the network's limit does not apply */
+    /** @var array<string, string> by address of a trusted proxy: a network whose limit does not apply to the proxy */
     private array $proxies = [];
 
     /** @var array<string, int> by network ('' for all networks): earliest time of the next search by hrtime() */
@@ -71,7 +72,7 @@ final class ConnectionLimits
     private int $waitingSince = 0;
     private int $lastWaitAt = 0;
 
-    /** Whether many connections will be closable soon, as of the last search of all networks that closed nothing. */
+    /** Whether the last unsuccessful search of all networks found many connections that will soon be closable. */
     private bool $roomExpected = false;
 
     /** Number of descriptors that the system's limit leaves for connections and uploaded files. */
@@ -147,8 +148,8 @@ final class ConnectionLimits
     }
 
     /**
-     * Closes some closable connections. Closable connections of proxies and Unix sockets are closed only if there are
-     * no others. If no connection is closable, closes connections of slow clients, including proxies.
+     * Closes some closable connections. Those of proxies and Unix sockets are closed only if no other connection is
+     * closable. If no connection is closable, closes connections of slow clients, including proxies.
      *
      * @param array<Connection> $connections all connections of the server
      * @param string            $network     network whose connections may be closed; '' for all
@@ -238,7 +239,7 @@ final class ConnectionLimits
         $this->lastWaitAt = $now;
     }
 
-    /** Returns whether connections have waited for a second or more. A load balancer should then avoid this server. */
+    /** Returns whether connections have waited 1 s or more for room. A load balancer should then avoid this server. */
     public function isFull(): bool
     {
         return hrtime(true) - $this->lastWaitAt <= self::REPEAT_WITHIN_NANOSECONDS
