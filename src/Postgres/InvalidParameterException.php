@@ -12,7 +12,6 @@ namespace Spindle\Postgres;
  */
 final class InvalidParameterException extends \InvalidArgumentException implements PostgresException
 {
-    /** Matches keys that are indexes or names, and not data. */
     private const NAME_PATTERN = '/^(?:\d{1,6}|[a-z_]{1,32}\d{0,2})$/Di';
 
     private function __construct(

@@ -30,7 +30,6 @@ final class PooledConnection implements PostgresLink
     /** Whether a stream has returned its first row and has not ended. */
     private bool $isStreaming = false;
 
-    /** Timer of the warning about a connection that was not released. */
     private ?string $leakTimer = null;
 
     /**
@@ -123,9 +122,9 @@ final class PooledConnection implements PostgresLink
     /**
      * Returns the connection to the pool. A second call does nothing.
      *
-     * Before the pool lends the connection again, the pool waits for running statements, commits a stream that was left
-     * early, stops a COPY, rolls back an open transaction and undoes changes to the session. After the release, calls
-     * on this object and reads from its streams throw a \LogicException.
+     * Before the pool lends the connection again, the pool waits for running statements, and commits the transaction of
+     * a stream that was left early. The pool also stops a COPY, rolls back an open transaction and undoes changes to
+     * the session. After the release, calls on this object and reads from its streams throw a \LogicException.
      */
     public function release(): void
     {

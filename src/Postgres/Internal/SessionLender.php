@@ -14,11 +14,12 @@ interface SessionLender
 
     /**
      * Releases the session after a failed attempt of a transaction, even if this method throws. After `$pause` seconds,
-     * lends a session for the next attempt, even if the lender was closed since the first attempt.
+     * lends a session for the next attempt. A lender that was closed since the first attempt lends a session, too,
+     * because close() waits for accepted transactions.
      */
     public function acquireAgain(Session $session, float $pause, ?Cancellation $cancellation): Session;
 
-    /** Lets any fiber release the session. After that, acquire() waits for the release even in the borrower's fiber. */
+    /** Lets any fiber release the session. After that, acquire() in the borrower's fiber does not throw, but waits. */
     public function detachFromFiber(Session $session): void;
 
     public function release(Session $session): void;

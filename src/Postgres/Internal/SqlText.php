@@ -27,7 +27,7 @@ final class SqlText
 
     private const BETWEEN_STATEMENTS = ';' . self::SPACES;
 
-    /** Matches up to 200 simple tokens. The limit exists because each repetition counts for pcre.backtrack_limit. */
+    /** Matches up to 200 simple tokens. More repetitions of the group could exceed pcre.backtrack_limit. */
     private const SIMPLE_TOKENS = '~(?:[^-/\'"$;]++|(?<![eE])\'[^\']*+\'|"[^"]*+"|--[^\n\r]*+|-|/(?!\*)){0,200}+~A';
 
     /** Matches text that ends with the prefix E. In a string after this prefix, the backslash escapes characters. */
@@ -170,7 +170,7 @@ final class SqlText
         }
     }
 
-    /** Returns the offset after the string, quoted name or comment at `$at`; after one character if there is none. */
+    /** Returns the offset after the token at `$at`: a string, quoted name or comment, otherwise one character. */
     private static function tokenEnd(string $sql, int $at, bool $escapesWithBackslash): int
     {
         $quote = $sql[$at];
@@ -188,7 +188,8 @@ final class SqlText
         if ($quote === '$') {
             $quote = preg_match(self::DOLLAR_QUOTE, $sql, $match, 0, $at) === 1 ? $match[0] : '';
         }
-        // A doubled quote counts as the end of one string and the start of another. The last string has the same end.
+        // A doubled quote counts as the end of one string and the start of another. This does not change the offset at
+        // which the last of these strings ends.
         $end = $quote === '' ? false : strpos($sql, $quote, $at + \strlen($quote));
 
         return $end === false ? $at + 1 : $end + \strlen($quote);
@@ -208,7 +209,7 @@ final class SqlText
         return \strlen($sql);
     }
 
-    /** Returns the offset after a string with escapes. The string can continue on later lines, without the prefix E. */
+    /** Returns the offset after a string with escapes, and after its parts on later lines, which have no prefix E. */
     private static function escapedStringEnd(string $sql, int $at): int
     {
         $length = \strlen($sql);

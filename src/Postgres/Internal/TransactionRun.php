@@ -27,7 +27,8 @@ final class TransactionRun
     private const MAX_SETTLE_SECONDS = 0.1;
 
     /**
-     * Runs a function in a transaction. Repeats both after a deadlock or serialization failure, up to `$retries` times.
+     * Runs a function in a transaction. After a deadlock or serialization failure, repeats the function in another
+     * transaction, up to `$retries` times.
      *
      * @template T
      *
@@ -110,7 +111,7 @@ final class TransactionRun
         }
     }
 
-    /** Releases the session of a stream that was left early. If a transaction is open, another fiber first commits. */
+    /** Releases the session of a stream that was left early. Another fiber commits an open transaction first. */
     public static function endStream(SessionLender $lender, Session $session): void
     {
         self::release($lender, $session, 'COMMIT');
@@ -249,7 +250,8 @@ final class TransactionRun
     private static function rollBackTo(Session $session, string $name, ?\Throwable $failure): void
     {
         try {
-            // Unless a cancellation caused the failure, the wait has no limit, because an outer stream may be slow.
+            // If no cancellation caused the failure, the wait for answers has no limit, because the server may need
+            // long to fetch rows for a stream() of the outer transaction.
             $limit = $failure instanceof CancelledException ? new Timeout(CancellationLimit::SECONDS) : null;
             $session->settle($limit);
             if ($session->isOpen()) {

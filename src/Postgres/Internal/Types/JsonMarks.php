@@ -12,10 +12,9 @@ use Spindle\Postgres\JsonNumber;
  */
 final class JsonMarks
 {
-    /** Number of frames in the first, fast search: two of this class, jsonSerialize(), json_encode() and its caller. */
+    /** Number of stack frames: two of this class, jsonSerialize(), json_encode() and the caller of json_encode(). */
     private const DIRECT_FRAMES = 5;
 
-    /** The mark; '' until the first use. */
     private static string $prefix = '';
 
     /** Number of calls of {@see encode()} that have not ended, in any fiber. */
@@ -100,6 +99,7 @@ final class JsonMarks
     /** Returns whether the innermost json_encode() of this fiber was called by {@see encode()}. */
     private static function isCalledByEncode(): bool
     {
+        // The nearest frames are searched first, because reading the whole stack takes longer.
         foreach ([self::DIRECT_FRAMES, 0] as $limit) {
             $isJsonEncode = false;
             foreach (debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, $limit) as $frame) {

@@ -20,7 +20,6 @@ final readonly class JsonType implements ListValuedType
 
     private const ENCODE_FLAGS = \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
 
-    /** Matches a string or a number. */
     private const TOKEN_PATTERN = '~"(?:[^"\\\\]++|\\\\.)*+"|-?\d[\d.eE+-]*+~s';
 
     public function __construct(private JsonMode $mode = JsonMode::Arrays) {}

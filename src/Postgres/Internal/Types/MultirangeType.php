@@ -7,7 +7,6 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\Range;
 
-/** Converts multiranges to and from lists of {@see Range}. */
 final readonly class MultirangeType implements ListValuedType
 {
     public function __construct(private RangeType $range) {}

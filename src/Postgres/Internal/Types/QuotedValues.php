@@ -15,7 +15,7 @@ final class QuotedValues
     /** Maximum bytes of a value that is decoded in order to search for its parts. */
     private const MAX_DECODED_BYTES = 0x10_0000;
 
-    /** A truncated message may end within a value. So the message is searched for this many first bytes of a value. */
+    /** Number of first bytes of a value to search for in a truncated message, which may end within the value. */
     private const PREFIX_BYTES = 64;
 
     private function __construct(private readonly Types $types, private readonly string $message) {}
@@ -83,7 +83,7 @@ final class QuotedValues
         return $texts;
     }
 
-    /** Returns the text if the message contains it, its beginning if the message was cut off within the text, or ''. */
+    /** Returns the text if the message contains it, the text's beginning if the message ends within the text, or ''. */
     private function quotedPart(#[\SensitiveParameter] string $text): string
     {
         if (str_contains($this->message, $text)) {

@@ -8,7 +8,7 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\Range;
 
 /**
- * Converts ranges to and from {@see Range}. `$bound` converts their bounds.
+ * Converts ranges to and from {@see Range}. `$bound` converts the bounds of a range.
  *
  * @see https://www.postgresql.org/docs/current/rangetypes.html#RANGETYPES-IO
  */

@@ -35,7 +35,7 @@ final class Scalar
         return \is_bool($value) ? ($value ? '1' : '0') : self::text($value);
     }
 
-    /** Returns the shortest text of a float. A 64-bit whole number gets no exponent, so integer types accept it. */
+    /** Returns the shortest text of a float. Whole numbers of 64 bits get no exponent, which integer types refuse. */
     public static function float(#[\SensitiveParameter] float $value): string
     {
         if ($value >= -(2 ** 63) && $value < 2 ** 63 && $value === (float) (int) $value && $value !== 0.0) {

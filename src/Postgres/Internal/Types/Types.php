@@ -76,10 +76,10 @@ final class Types
     /** @var array<int, Type> types created so far, by OID */
     private array $types = [];
 
-    /** Start time of the server with these types; null while unknown. */
+    /** Start time of the server with these types, which identifies the server; null while unknown. */
     private ?string $serverStartTime = null;
 
-    /** Types of one server other than that of this object. {@see forServer()} keeps only the last such server. */
+    /** Types of the last other server for which {@see forServer()} was called. No types of earlier servers are kept. */
     private ?self $otherServer = null;
 
     public function __construct(private readonly JsonMode $json = JsonMode::Arrays) {}
@@ -105,9 +105,9 @@ final class Types
     }
 
     /**
-     * Returns whether the encoding of a value depends on the type of its parameter. null, integers and floats have the
-     * same text for all types, except that lossless JSON writes 1.0 instead of 1 and refuses NAN and INF. For booleans,
-     * numeric types need 0 or 1, and JSON needs false or true.
+     * Returns whether the encoding of a value depends on the type of its parameter. null and integers have the same
+     * text for all types. Floats have, too, except in {@see JsonMode::Lossless}: there, JSON types write 1.0 instead of
+     * 1, and refuse NAN and INF. For booleans, numeric types need 0 or 1, and JSON needs false or true.
      */
     public function needsType(#[\SensitiveParameter] mixed $value): bool
     {
