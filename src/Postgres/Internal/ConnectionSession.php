@@ -38,13 +38,13 @@ final class ConnectionSession implements SessionLender
 
     private bool $isUseEnded = false;
 
-    /** @var (\Closure(): void)|null set only while another fiber is ending a transaction; {@see release()} calls it */
+    /** @var (\Closure(): void)|null called by release(), and set only while a background fiber ends a transaction */
     private ?\Closure $onRelease = null;
 
     /** Whether the server has begun the transaction. Always false if {@see $isTransaction} is false. */
     private bool $isBegun = false;
 
-    /** Whether a statement has ended the transaction, or was refused because it would have ended it. */
+    /** Whether a statement has ended the transaction, or a statement that would have done this was refused. */
     public bool $isTransactionEnded = false;
 
     /** The borrower that waits for the end of all shared statements, and the callers of {@see close()}. */
@@ -192,7 +192,7 @@ final class ConnectionSession implements SessionLender
     }
 
     /**
-     * Calls `$then` now. While another fiber is ending the borrower's transaction, {@see release()} calls it instead.
+     * Calls `$then` now. If a background fiber is ending a transaction, {@see release()} calls `$then` afterwards.
      *
      * @param \Closure(): void $then
      */
@@ -307,7 +307,7 @@ final class ConnectionSession implements SessionLender
                 $this->isIdleAwaited = true;
                 $this->waiting->wait($cancellation);
             }
-            $this->ensureSameProcess(); // a fork resumes the fibers of its parent
+            $this->ensureSameProcess(); // a fork also resumes its copies of the parent's waiting fibers
             $ensure();
         } catch (\Throwable $interruption) {
             $this->release($this->session);
@@ -352,7 +352,7 @@ final class ConnectionSession implements SessionLender
         }
     }
 
-    /** Resumes the fibers in {@see $waiting}. After {@see close()}, closes the session if no call uses it. */
+    /** Resumes the fibers in {@see $waiting}. After {@see refuseCalls()}, closes the session if no call uses it. */
     private function onIdle(): void
     {
         $this->isIdleAwaited = $this->acceptedPid === null;
@@ -367,7 +367,7 @@ final class ConnectionSession implements SessionLender
         return !$this->isKilled && ($this->sharedStatements > 0 || $this->pausedCalls > 0 || $this->mutex->isLocked);
     }
 
-    /** Refuses COMMIT or ROLLBACK with AND CHAIN. The transaction that it begins would hide the end of this one. */
+    /** Refuses COMMIT and ROLLBACK with AND CHAIN: the chained transaction would hide the end of the current one. */
     private function refuseChain(string $sql): void
     {
         if ($this->isTransaction && SessionChanges::chainsTransactions($sql)) {

@@ -21,7 +21,7 @@ final class CopyRows
      *
      * @return \Generator<int, string>
      *
-     * @throws \LogicException when rows can't be sent with this statement
+     * @throws \LogicException when the first item is an array, and `$sql` has options or is not COPY … FROM STDIN
      */
     public static function of(
         string $sql,

@@ -9,7 +9,7 @@ final class ErrorPlace
 {
     private const SYNTAX_ERROR = '42601';
 
-    /** Maximum bytes of a statement in which a place is shown. Regular expressions allow no larger repetition count. */
+    /** Maximum bytes of a statement whose error place is shown: the largest repetition count in PCRE patterns. */
     private const MAX_BYTES = 65_535;
 
     /** Maximum characters that are shown on each side of the place. */

@@ -13,7 +13,7 @@ final class FairMutex
     /** Only this class writes the property. */
     public bool $isLocked = false;
 
-    /** Whether {@see $fiber} holds the mutex. If false, the holder is unknown, so acquire() waits in any fiber. */
+    /** Whether {@see $fiber} holds the mutex. If not, a locked mutex has an unknown holder, so any acquire() waits. */
     private bool $hasKnownHolder = false;
 
     /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null fiber that is the known holder; null for {main} */
@@ -60,7 +60,7 @@ final class FairMutex
         $this->hasKnownHolder = false;
     }
 
-    /** Passes the mutex to the fiber that has waited longest; unlocks it when no fiber is waiting. */
+    /** Passes the mutex to the fiber that has waited longest, or unlocks the mutex if no fiber is waiting. */
     public function release(): void
     {
         // The mutex stays locked for the resumed fiber, so that no other fiber can lock it first.

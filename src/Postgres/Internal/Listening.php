@@ -197,7 +197,7 @@ final class Listening
     private function onConnectionClosed(PipelinedSession $session, ?\Throwable $reason): void
     {
         if ($session === $this->session) {
-            // Notifications may be missing since the last bytes, because a loss may be detected long after it happened.
+            // Notifications since the last received byte may be missing: a loss may be detected long after it happened.
             $ago = (hrtime(true) - $session->lastReceived()) / 1e9;
             $since = new \DateTimeImmutable(\sprintf('@%.6F', microtime(true) - $ago));
             $this->reconnected = new Reconnected($since, $reason ?? ConnectionLostException::while('it was closed'));

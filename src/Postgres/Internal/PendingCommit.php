@@ -35,7 +35,7 @@ final class PendingCommit
     /** Start of the last commit, by {@see Clock::now()}. */
     private float $since = 0.0;
 
-    /** A timer that runs on after a commit, because a timer for each commit would take as long as a statement. */
+    /** Timer of {@see check()}. The timer runs on after a commit: to set a new timer takes as long as a statement. */
     private ?string $timer = null;
 
     private function __construct() {}
@@ -78,7 +78,7 @@ final class PendingCommit
         return WeakTimer::after($seconds, $this, static fn(self $commit) => $commit->check());
     }
 
-    /** Warns if the current commit has waited for {@see WARN_AFTER_SECONDS}. Otherwise, checks it again then. */
+    /** Warns if the commit has waited for {@see WARN_AFTER_SECONDS}. Otherwise, sets a timer for the remaining time. */
     private function check(): void
     {
         $this->timer = null;

@@ -15,10 +15,10 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\TlsMode;
 
-/** Requests TLS from a server, and computes the data that bind the login to the server's certificate. */
+/** Requests TLS from a server, and computes the channel binding data that bind a login to the server's certificate. */
 final class Tls
 {
-    /** @throws NetworkException when the certificate must contain the host's name, and the host is a folder */
+    /** @throws NetworkException when the certificate must contain the host's name, but the host is a socket's folder */
     public static function settings(TlsMode $mode, PostgresHost $host, PostgresOptions $options): ?ClientTls
     {
         if ($mode === TlsMode::VerifyFull && str_starts_with($host->host, '/')) {
@@ -78,8 +78,8 @@ final class Tls
      *
      * @see https://www.rfc-editor.org/rfc/rfc5929#section-4.1
      *
-     * @return string|null null if there is no certificate, or its signature algorithm names no hash function (Ed25519,
-     *                     RSA-PSS)
+     * @return string|null null if there is no certificate, or the certificate's signature algorithm names no hash
+     *                     function (Ed25519, RSA-PSS)
      */
     public static function channelBindingHash(?\OpenSSLCertificate $certificate): ?string
     {

@@ -20,7 +20,7 @@ final class KnownStatement
     /** Whether the statement may be in flight on a session together with earlier and later statements. */
     public bool $mayShare = false;
 
-    /** Moving average of the nanoseconds on the server. A shorter time changes the average more than a longer one. */
+    /** Moving average of the nanoseconds that an execution takes on the server. Shorter times weigh more. */
     public int $cost;
 
     /** Number of faster executions that are still needed before the statement may share a session. */
@@ -33,7 +33,8 @@ final class KnownStatement
      */
     public function __construct(public readonly bool $isPlain, public readonly bool $isShareableRead, int $nanoseconds)
     {
-        // The first execution takes longer (parsing, planning, disk). Unless it is slow, its time is recorded as short.
+        // The first execution takes longer (parsing, planning, disk), so at most SHORT_NANOSECONDS of its time count.
+        // A slow first execution is learned with its full time, so that the statement must not share a session.
         $this->cost = max(self::MIN_COST_NANOSECONDS, min($nanoseconds, ServerTime::SHORT_NANOSECONDS));
         $this->learn($nanoseconds < self::SLOW_NANOSECONDS ? $this->cost : $nanoseconds);
     }

@@ -14,7 +14,7 @@ use Spindle\Postgres\Internal\SqlText;
  */
 final class KnownStatements
 {
-    /** Maximum numbers of statements and of bytes of their texts. Beyond either, all earlier statements are removed. */
+    /** Maximum numbers of statements and of bytes of SQL. Beyond either limit, all earlier statements are removed. */
     private const MAX_STATEMENTS = 4_096;
     private const MAX_BYTES = 0x40_0000;
 

@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal\Pool;
 
 final class PoolCounters
 {
-    /** Upper bounds of the histogram's buckets, in seconds, and the names of the buckets. */
+    /** Buckets of the histogram of waits for a session: upper bounds in seconds, and names. */
     private const BOUNDS_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, \INF];
     private const BUCKETS = [
         'waited_1ms_total',

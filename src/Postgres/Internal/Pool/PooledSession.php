@@ -20,10 +20,10 @@ final class PooledSession
     /** Interval at which the pool calls {@see checkStall()} while queries share a session, in nanoseconds. */
     public const CHECK_NANOSECONDS = 10_000_000;
 
-    /** After this many {@see $idleChecks}, plus {@see $roundTripChecks}, no further query may share the session. */
+    /** No further query may share the session if {@see $idleChecks} exceeds {@see $roundTripChecks} by this number. */
     private const MAX_IDLE_CHECKS = 2;
 
-    /** After this many {@see $idleChecks}, plus {@see $roundTripChecks}, a query is postponed for the first time. */
+    /** A query is first postponed when {@see $idleChecks} exceeds {@see $roundTripChecks} by this number. */
     private const POSTPONE_AFTER_CHECKS = 20;
 
     /** The time until the next postponement doubles at most this many times. */
@@ -65,7 +65,7 @@ final class PooledSession
     /** A further query that would raise {@see $load} above this number uses another session if possible. */
     private int $maxLoad = self::MAX_AVOIDABLE_WAIT_NANOSECONDS;
 
-    /** @param int $expiresAt when the lifetime of the session ends, by hrtime() */
+    /** @param int $expiresAt end of the session's lifetime, in nanoseconds of hrtime() */
     public function __construct(public readonly PipelinedSession $session, public readonly int $expiresAt) {}
 
     public function isShareable(): bool
@@ -164,16 +164,16 @@ final class PooledSession
     /**
      * Checks whether the server sent anything since the last check, while several queries share the session.
      *
-     * @return bool whether the pool must postpone the query that the server is running. After as many postponements as
-     *     there are queries, all queries may be slow, and another postponement may not help. So the time until the
-     *     next postponement doubles
+     * @return bool whether the pool must postpone the query that the server is running. Whenever there were as many
+     *     postponements as queries, the time until the next postponement doubles, because postponements do not help if
+     *     all queries are slow
      */
     public function checkStall(): bool
     {
         $lastSeen = $this->session->lastReceived();
         $this->idleChecks = $lastSeen === $this->lastSeen && $this->borrowers > 1 ? $this->idleChecks + 1 : 0;
         $this->lastSeen = $lastSeen;
-        // A query needs at least one round trip. A wait of one round trip for other queries at most doubles that time.
+        // A query takes at least one round trip, so a load of one round trip at most doubles the time of a query.
         $roundTrip = $this->session->roundTrip();
         $this->maxLoad = max(self::MAX_AVOIDABLE_WAIT_NANOSECONDS, $roundTrip);
         $this->roundTripChecks = intdiv($roundTrip, self::CHECK_NANOSECONDS);

@@ -42,8 +42,8 @@ final class PooledSessions
     }
 
     /**
-     * Returns a session on which a query is answered soon; otherwise the shareable session with the least load; null
-     * when there is neither.
+     * Returns a session on which a query of about `$cost` nanoseconds is answered soon; otherwise the shareable session
+     * with the least load; null when there is neither.
      *
      * Queries that share a session share its round trips, and the server wakes fewer processes. Round trips and
      * wake-ups are most of the cost of a short statement. So a session that is already shared is preferred to a free

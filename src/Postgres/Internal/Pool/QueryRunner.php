@@ -10,7 +10,7 @@ use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Result;
 
-/** Runs the statements of the pool's own query() and execute(), which use no borrowed connection. */
+/** Runs the statements of PostgresPool::query() and execute(), whose callers borrow no connection. */
 final readonly class QueryRunner
 {
     /** Depth to which arrays of parameters are searched for objects. Deeper arrays are assumed to contain objects. */
@@ -135,7 +135,7 @@ final readonly class QueryRunner
 
     /**
      * Handles the answer to a query that failed or left a transaction open, and gives the session back to the pool. The
-     * session is given back last, because result() may send the query again on it.
+     * session is given back last, because result() may send the query again on this session.
      *
      * @param list<mixed> $parameters
      */
@@ -177,7 +177,6 @@ final readonly class QueryRunner
             $this->pool->ensureSameProcess();
             throw $failure;
         } finally {
-            // When PHP destroys the fiber, this block runs without an exception, so a catch block is not enough.
             $this->pool->takeBack($pooled, $cost);
         }
     }

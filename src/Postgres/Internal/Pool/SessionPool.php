@@ -250,7 +250,7 @@ final class SessionPool implements SessionLender
         $this->ensureSameProcess();
     }
 
-    /** Returns a session that can be lent now; null when there is none. May reserve sessions, or start to open one. */
+    /** Returns a session that can be lent now; null if there is none. May reserve sessions, or start to open others. */
     public function chooseSession(bool $exclusive, int $cost): ?PooledSession
     {
         if ($exclusive) {
@@ -324,7 +324,7 @@ final class SessionPool implements SessionLender
     }
 
     /**
-     * Adds a waiter, and starts to open sessions. The caller has called {@see ensureUsable()}.
+     * Adds a waiter, and starts to open sessions. The caller must call {@see ensureUsable()} first.
      *
      * @throws PoolTimeoutException when maxWaiting allows no more waiters
      */
@@ -370,8 +370,8 @@ final class SessionPool implements SessionLender
      * Takes back the session of a query that failed, was abandoned or left a transaction open, unless
      * {@see onAnswered()} has already taken the session back.
      *
-     * @throws \LogicException in a fork. No check is necessary before a query is sent, because every query of a fork
-     *     fails, and this method is called after each failed query
+     * @throws \LogicException in a fork. Queries are sent without this check, because every query of a fork fails, and
+     *     this method is called after each failed query
      */
     public function ensureTakenBack(PooledSession $pooled, Exchange $exchange): void
     {
@@ -385,8 +385,8 @@ final class SessionPool implements SessionLender
 
     /**
      * Takes a session back after a statement that does not change session state. When the session has no borrower left,
-     * the pool resets it if a transaction is open or a statement is in flight, and closes it if it is not suitable
-     * ({@see SessionFactory::suits()}).
+     * the pool resets a session with an open transaction or a statement in flight. The pool closes a session that is
+     * not suitable ({@see SessionFactory::suits()}).
      */
     public function takeBack(PooledSession $pooled, int $cost): void
     {
@@ -428,7 +428,7 @@ final class SessionPool implements SessionLender
         $pooled = $this->acquirePooled(true, 0, $cancellation);
         if (!$this->belongsToThisProcess()) {
             $this->takeBackExclusive($pooled);
-            throw self::usedInFork(); // the fork copied this waiting fiber; in the parent, the fiber gets the session
+            throw self::usedInFork(); // the fork runs a copy of the waiting fiber; the parent's fiber gets the session
         }
         $this->lent[spl_object_id($pooled->session)] = $pooled;
         $this->holders->add($pooled->session);
@@ -489,7 +489,7 @@ final class SessionPool implements SessionLender
     private function await(WaitingFiber $waiter, ?Cancellation $cancellation): PooledSession
     {
         $cancellation?->throwIfRequested();
-        $this->ensureUsable(); // throwIfRequested() may run code of the caller
+        $this->ensureUsable(); // throwIfRequested() may run code that kills the pool
         $this->enqueue($waiter);
         $isAwake = false;
         try {
@@ -729,7 +729,7 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /** Opens sessions if fibers wait, or fewer than minConnections are open. After close(), closes unneeded ones. */
+    /** Opens sessions if fibers wait or fewer than minConnections are open. After close(), closes unneeded sessions. */
     private function adjustSessions(): void
     {
         if ($this->queue->count() > 0 || \count($this->sessions->all) < $this->minConnections()) {
@@ -781,7 +781,7 @@ final class SessionPool implements SessionLender
         $this->adjustSessions();
     }
 
-    /** Fails all waiters if no session is left, and the failure is permanent or no server was ever reached. */
+    /** If no session is left, fails all waiters after a permanent failure, or if no server was ever reached. */
     private function onOpenFailed(\Throwable $failure): void
     {
         $this->opener->keepLoopRunning($this->queue->count() > 0);
