@@ -42,7 +42,7 @@ final class CommandTemplateFuzzTest extends TestCase
     /** Pieces of templates for several values. Only the first value can be a command. */
     private const LIST_PIECES = [
         ...self::PIECES, '{1}', '{.}', 'x={}', ' x={} ', ' > {}', ' >{}', ' -o={} ', '"x {} y"', ' a{}b ', ';x=',
-        ' 2> ', ' y="a b"', "z='a b'",
+        ' 2> ', '\ #', '\;', '\ ', ' y="a b"', "z='a b'",
     ];
 
     /**
@@ -167,7 +167,7 @@ final class CommandTemplateFuzzTest extends TestCase
                 continue;
             }
             ++$used;
-            $values = [self::HOSTILE[$random->getInt(0, \count(self::HOSTILE) - 1)], './own', './own'];
+            $values = [self::HOSTILE[$random->getInt(0, \count(self::HOSTILE) - 1)], "a\n./own\n", './own'];
             foreach (self::shells() as $name => $shell) {
                 $line = (string) $parsed->command($values, 1, 1)->line;
                 $this->execute($shell, $line);

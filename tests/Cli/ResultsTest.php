@@ -41,6 +41,27 @@ final class ResultsTest extends SpindleCommandTestCase
         self::assertStringEqualsFile($this->path('out/1/b/2/\0empty/stdout'), "b-\n");
     }
 
+    public function testAnEmptyValueInTheNameIsWrittenOut(): void
+    {
+        self::assertOutcome(0, '', $this->spindle(['--results', '{}/', 'echo', ':::', '']));
+        self::assertOutcome(0, '', $this->spindle(['--results', 'x{1}/{2}', 'echo', ':::', '', 'a', ':::', '', 'b']));
+
+        self::assertFileExists($this->path('\0empty/stdout'));
+        self::assertSame(['\0empty', 'x\0empty', 'xa'], $this->entries(''));
+        self::assertContains('\0empty', $this->entries('xa'));
+    }
+
+    public function testBlocksNeedTheNumberOfTheJobInTheName(): void
+    {
+        self::assertOutcome(
+            255,
+            '',
+            $this->spindle(['--pipe', '--results', 'out/{}x/', 'cat'], "a\n"),
+            'spindle: option --results: blocks have no values; give a name with the number of the job, such as'
+                . " out/{}x/{#}/\n",
+        );
+    }
+
     /** @return iterable<string, array{string}> another file in the folder */
     public static function filesOfOthers(): iterable
     {

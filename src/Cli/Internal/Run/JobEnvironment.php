@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Input\Replacement;
 use Spindle\Cli\Internal\Run\Input\ReplacementStrings;
 use Spindle\Cli\Internal\Run\Input\TextTemplate;
 use Spindle\Cli\Internal\UsageException;
@@ -58,7 +59,7 @@ final class JobEnvironment
 
     public function usesSlot(): bool
     {
-        return $this->hasSlot || $this->directory?->usesSlot() === true;
+        return $this->hasSlot || $this->directory?->uses(Replacement::SLOT) === true;
     }
 
     /**

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Cli\Internal\GivenOptions;
+use Spindle\Cli\Internal\Run\Input\Replacement;
 use Spindle\Cli\Internal\Run\Input\TextTemplate;
 use Spindle\Cli\Internal\UsageException;
 
@@ -85,9 +86,12 @@ final class OutcomeOptions
         }
 
         $template = new TextTemplate('--results', $path, $input->strings);
-        if ($template->isConstant() && PipeOptions::areGiven($given)) {
+        if (!$template->uses(Replacement::SEQUENCE) && PipeOptions::areGiven($given)) {
+            $folder = rtrim($path, '/');
+
             throw new UsageException(
-                "option --results: blocks have no values; give a name with the number of the job, such as {$path}/{#}/",
+                'option --results: blocks have no values; give a name with the number of the job, such as'
+                    . " {$folder}/{#}/",
             );
         }
 

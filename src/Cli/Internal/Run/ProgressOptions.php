@@ -37,7 +37,7 @@ final class ProgressOptions
             ProgressMode::parse($given->text('progress') ?? ($isBar ? ProgressMode::Bar->value : null)),
             !$given->flag('no-ansi'),
             array_intersect(['-', '/dev/stdin'], [...$given->texts('arg-file'), ...$words]) === [],
-            $given->text('joblog') === null || $isRandom ? null : ResumeCommand::ofThisProcess(),
+            $given->text('joblog') === null || $isRandom ? null : ResumeCommand::ofThisProcess($given),
         );
     }
 }

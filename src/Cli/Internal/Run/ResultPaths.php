@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Input\Replacement;
 use Spindle\Cli\Internal\Run\Input\TextTemplate;
 
 /**
@@ -30,7 +31,7 @@ final class ResultPaths
     /** Name of the folder for a job without values. */
     private const NO_VALUE = '\0noarg';
 
-    /** Name of the folder for an empty value. */
+    /** Name of the folder for an empty value. In a PATH with replacement strings, also stands for an empty value. */
     private const EMPTY_VALUE = '\0empty';
 
     private const MAX_NAME_BYTES = 255;
@@ -53,7 +54,7 @@ final class ResultPaths
 
     public function usesSlot(): bool
     {
-        return $this->template->usesSlot();
+        return $this->template->uses(Replacement::SLOT);
     }
 
     /** @return array{string, string|null} folder of the job's files; the job's own folder, or null if it has none */
@@ -64,7 +65,7 @@ final class ResultPaths
 
             return [$own, $own];
         }
-        $path = $this->template->text($job);
+        $path = $this->template->text($job, self::EMPTY_VALUE);
         if (str_ends_with($path, '/')) {
             $own = self::withoutSlash($path);
 
@@ -86,7 +87,7 @@ final class ResultPaths
 
             return $files;
         }
-        $path = $this->template->text($job);
+        $path = $this->template->text($job, self::EMPTY_VALUE);
 
         return array_map(static fn(string $suffix): string => "{$path}{$suffix}", self::SUFFIXES);
     }

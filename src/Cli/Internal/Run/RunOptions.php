@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\Run\Input\BadRecordException;
 use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Input\Replacement;
 use Spindle\Cli\Internal\Run\Output\OutputMode;
 use Spindle\Cli\Internal\UsageException;
 use Symfony\Component\Console\Input\InputInterface;
@@ -48,7 +49,7 @@ final class RunOptions
     {
         return $this->input->format->usesSlot()
             || $this->start->environment->usesSlot()
-            || $this->output->tag?->usesSlot() === true
+            || $this->output->tag?->uses(Replacement::SLOT) === true
             || $this->outcome->results?->usesSlot() === true;
     }
 

@@ -37,6 +37,7 @@ final class ProgressOptionsTest extends TestCase
     #[TestWith([['--shuf', '--joblog', 'log'], null])]
     #[TestWith([['--pipe', '--round-robin', '--joblog', 'log'], null])]
     #[TestWith([["a\tb's", 'c d', '', '--joblog', 'log'], "spindle run --resume \$'a\\tb\\'s' 'c d' '' --joblog log"])]
+    #[TestWith([["\xe9\u{9b}", '--joblog', 'log'], "spindle run --resume \$'\\351\\302\\233' --joblog log"])]
     public function testTheCommandThatContinuesTheRunCanBeRun(array $words, ?string $again): void
     {
         $_SERVER['argv'] = ['spindle', 'run', ...$words];

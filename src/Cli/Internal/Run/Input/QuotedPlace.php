@@ -20,8 +20,9 @@ final class QuotedPlace
      * Patterns for the text before and after a place in an argument of a program. A shell has no reserved words in
      * arguments. The patterns allow only plain characters and blanks between the program and the place.
      */
-    private const IN_ARGUMENT_PATTERN = '~(?:^|[;|&(]|(?<!\\\\)\n)[ \t]*(?!' . self::RESERVED_WORD . '[ \t])'
-        . '[\w./+-]+[ \t](?:(?:' . self::PLAIN_CHARACTER . '|[ \t])*[ \t])?' . self::PLAIN_CHARACTER . '*$~D';
+    private const IN_ARGUMENT_PATTERN = '~(?:^|(?<![<>\\\\])[;|&(]|(?<!\\\\)\n)[ \t]*'
+        . '(?!' . self::RESERVED_WORD . '[ \t])[\w./+-]+[ \t]'
+        . '(?:(?:' . self::PLAIN_CHARACTER . '|[ \t])*[ \t])?' . self::PLAIN_CHARACTER . '*$~D';
     private const REST_OF_ARGUMENT_PATTERN = '~^' . self::PLAIN_CHARACTER . '*(?:[\s;|)]|$)~D';
 
     /**
@@ -29,6 +30,9 @@ final class QuotedPlace
      * as [a-z], of the user's name after a tilde, or of {1..9} in bash. Does not match the commands [ and [[.
      */
     private const EXPANSION_PATTERN = '#\[(?!\[?\s)|\~[^\s/]*$|\{[^\s}]*$#D';
+
+    /** Matches the text before the name of a variable or function. */
+    private const NAME_PATTERN = '~\b(?:for|select|function)[ \t]+$~D';
 
     /**
      * Matches text in double quotes after which a plain value needs no further quotes. The character class must not
@@ -50,7 +54,7 @@ final class QuotedPlace
      */
     public function __construct(
         public readonly Replacement $replacement,
-        private readonly OpenQuotes $quotes,
+        public readonly OpenQuotes $quotes,
         array $parts,
         int $i,
     ) {
@@ -67,7 +71,10 @@ final class QuotedPlace
         $isInArgument = preg_match(self::IN_ARGUMENT_PATTERN, $earlier) === 1
             && preg_match(self::REST_OF_ARGUMENT_PATTERN, $later) === 1;
         $this->allowsPlain = match ($quotes) {
-            OpenQuotes::None => preg_match(self::EXPANSION_PATTERN, $earlier) !== 1 && ($isDelimited || $isInArgument),
+            OpenQuotes::None => preg_match(self::EXPANSION_PATTERN, $earlier) !== 1
+                && preg_match(self::NAME_PATTERN, $earlier) !== 1
+                && preg_match('~^\s*\(~', $later) !== 1
+                && ($isDelimited || $isInArgument),
             OpenQuotes::Single => true,
             OpenQuotes::Double => preg_match(self::BEFORE_IN_DOUBLE_PATTERN, $earlier) === 1,
             OpenQuotes::Refused => false,

@@ -31,7 +31,7 @@ final class ShellLineScanner
     /** @var list<string> open constructs, the innermost last */
     private array $openConstructs = [];
 
-    /** The last character read; '' at the start. */
+    /** The last character read; x after an escaped character; '' at the start. A continued line changes nothing. */
     private string $previous = '';
 
     /** Whether a word or a comment can begin at the current position. */
@@ -58,7 +58,10 @@ final class ShellLineScanner
         for ($at = 0, $length = \strlen($text); $at < $length; $at += $step) {
             $this->pending = '';
             $step = max(1, $this->step($text, $at));
-            $this->previous = $text[min($at + $step, $length) - 1];
+            if (substr($text, $at, 2) !== "\\\n") {
+                $isEscape = $text[$at] === '\\' && $step === 2;
+                $this->previous = $isEscape ? 'x' : $text[min($at + $step, $length) - 1];
+            }
         }
     }
 
@@ -237,26 +240,29 @@ final class ShellLineScanner
     /** Scans text that is special only at a word start. Returns the number of scanned bytes; 0 for other text. */
     private function readWordStart(string $text, int $at): int
     {
-        if ($text[$at] === '#') {
-            return $this->beginConstruct(self::COMMENT);
-        }
-        if (preg_match('/\Gcase\b/', $text, offset: $at) === 1 && $this->isInside(self::COMMAND_SUBSTITUTION)) {
-            return $this->markUnclear('after case inside $(...)');
-        }
-        if (preg_match('/\G\[\[[\s;&|<>()]/', $text, offset: $at) === 1) {
-            return $this->markUnclear('after [[');
-        }
+        $isCase = preg_match('/\Gcase\b/', $text, offset: $at) === 1;
 
         // Bash also executes a subscript in {x[...]} before a redirection.
-        return preg_match('/\G\{?[a-z_]\w*\[/i', $text, $match, offset: $at) === 1
-            ? $this->beginSubscript(\strlen($match[0]))
-            : 0;
+        return match (true) {
+            $text[$at] === '#' && $this->subscriptDepth !== null => $this->markUnclear('after # inside x[...]'),
+            $text[$at] === '#' => $this->beginConstruct(self::COMMENT),
+            $isCase && $this->isInside(self::COMMAND_SUBSTITUTION) => $this->markUnclear('after case inside $(...)'),
+            preg_match('/\G\[\[[\s;&|<>()]/', $text, offset: $at) === 1 => $this->markUnclear('after [['),
+            preg_match('/\G\{?[a-z_]\w*\[/i', $text, $match, offset: $at) === 1 => $this->beginSubscript(
+                \strlen($match[0]),
+            ),
+            default => 0,
+        };
     }
 
     private function readRedirection(string $text, int $at): int
     {
         $operator = substr($text, $at, 2);
         $this->hasHereDocument = $this->hasHereDocument || $operator === '<<';
+        // Bash begins a new word after >&-, other shells do not.
+        if (preg_match('/\G[<>]&(?:[ \t]|\\\\\n)*-(?![ \t\n;&|<>()]|$)/D', $text, offset: $at) === 1) {
+            return $this->markUnclear("after {$operator}- and further characters");
+        }
         if ($operator === '>&') {
             $this->duplicationDepth ??= \count($this->openConstructs);
         }
@@ -291,6 +297,7 @@ final class ShellLineScanner
         return match (true) {
             ($text[$at + 1] ?? '') === '(' => $this->markUnclear('after (('),
             $this->previous === '=' => $this->markUnclear('after =('),
+            preg_match('/[?*+@!]/', $this->previous) === 1 => $this->markUnclear("after {$this->previous}("),
             default => $this->beginConstruct(self::SUBSHELL),
         };
     }
@@ -311,7 +318,7 @@ final class ShellLineScanner
             return $this->readEscape($text, $at);
         }
         $isAfterOperator = preg_match('/[;&|]/', $this->previous) === 1
-            && preg_match('/\G[\\;&|<>()]/', $text, offset: $at + 2) !== 1;
+            && preg_match('/\G[;&|<>()]/', $text, offset: $at + 2) !== 1;
         if (!$isAfterOperator && $this->previous !== '' && !str_contains(" \t\n", $this->previous)) {
             return $this->markUnclear('after a word or operator that is continued on the next line', 2);
         }

@@ -13,8 +13,8 @@ use Spindle\Command\Command;
  */
 final class ShellTemplate implements TemplateBody
 {
-    /** Matches the characters between two words. With -X, a word with {} is repeated for each value. */
-    private const WORD_END_PATTERN = '~([ \t\n;&|<>()]+)~';
+    /** Matches the characters between two words, unless escaped. With -X, a word with {} is repeated for each value. */
+    private const WORD_END_PATTERN = '~\\\\.(*SKIP)(*FAIL)|([ \t\n;&|<>()]+)~s';
 
     private const QUOTED_PATTERN = "~'[^']*'|\"(?:[^\"\\\\]++|\\\\.)*+\"|\\\\.~s";
 
@@ -225,15 +225,25 @@ final class ShellTemplate implements TemplateBody
         return $pieces;
     }
 
-    /** @param list<list<string|QuotedPlace>> $pieces */
+    /**
+     * Rejects a word with {} if a shell would read a second copy of the word in another way than the first. For
+     * example, if an escaped blank is before #, only the # of the second copy begins a comment.
+     *
+     * @param list<list<string|QuotedPlace>> $pieces
+     */
     private static function rejectWordsInDifferentQuotes(array $pieces): void
     {
         foreach ($pieces as $index => $piece) {
             if (!self::hasList($piece)) {
                 continue;
             }
-            $start = self::quotesAfter(\array_slice($pieces, 0, $index));
-            if ($start === OpenQuotes::Refused || $start !== self::quotesAfter(\array_slice($pieces, 0, $index + 1))) {
+            $earlier = \array_slice($pieces, 0, $index);
+            $quotes = array_map(self::quotesAfter(...), [
+                $earlier,
+                [...$earlier, $piece],
+                [...$earlier, $piece, [' '], $piece],
+            ]);
+            if ($quotes[0] === OpenQuotes::Refused || $quotes !== array_fill(0, 3, $quotes[0])) {
                 $word = implode('', array_map(
                     static fn(string|QuotedPlace $part): string => \is_string($part) ? $part : $part->replacement->text,
                     $piece,
@@ -247,8 +257,12 @@ final class ShellTemplate implements TemplateBody
         }
     }
 
-    /** @param list<list<string|QuotedPlace>> $pieces */
-    private static function quotesAfter(array $pieces): OpenQuotes
+    /**
+     * @param list<list<string|QuotedPlace>> $pieces
+     *
+     * @return OpenQuotes|null null if a place would need other quotes than it has
+     */
+    private static function quotesAfter(array $pieces): ?OpenQuotes
     {
         $scanner = new ShellLineScanner();
         $text = '';
@@ -258,6 +272,9 @@ final class ShellTemplate implements TemplateBody
                 continue;
             }
             $scanner->read($text);
+            if ($scanner->openQuotes() !== $part->quotes) {
+                return null;
+            }
             $scanner->valueInserted();
             $text = '';
         }

@@ -34,10 +34,11 @@ final class TextTemplate
         return \count($this->parts) === 1;
     }
 
-    public function usesSlot(): bool
+    /** @param string $name a constant of {@see Replacement}, such as {@see Replacement::SLOT} */
+    public function uses(string $name): bool
     {
         foreach ($this->parts as $part) {
-            if ($part instanceof Replacement && $part->part === Replacement::SLOT) {
+            if ($part instanceof Replacement && $part->part === $name) {
                 return true;
             }
         }
@@ -55,15 +56,20 @@ final class TextTemplate
         }
     }
 
-    /** Returns the text for a job. Several values have blanks between them. */
-    public function text(InputJob $job): string
+    /**
+     * Returns the text for a job. Several values have blanks between them.
+     *
+     * @param string $empty text in place of an empty value
+     */
+    public function text(InputJob $job, string $empty = ''): string
     {
         $text = '';
         $values = $job->values->list();
         foreach ($this->parts as $part) {
-            $text .= \is_string($part)
-                ? $part
-                : implode(' ', $part->texts($values, $values, $job->sequence, (string) $job->slot));
+            $text .= \is_string($part) ? $part : implode(' ', array_map(
+                static fn(string $value): string => $value === '' ? $empty : $value,
+                $part->texts($values, $values, $job->sequence, (string) $job->slot),
+            ));
         }
 
         return $text;

@@ -216,6 +216,17 @@ final class CommandTemplateTest extends TestCase
         yield 'a subscript with another' => ['x[1 + y[0] + {}]=1', '{} inside x[...]'];
         yield 'a subscript in an array' => ['x=([{}]=1)', '{} after =('];
         yield 'a subscript that names a descriptor' => ['echo {x[{}]}>f', '{} inside x[...]'];
+        yield 'a comment in a subscript' => ["y[ #'\n]; echo {}']=1", '{} after # inside x[...]'];
+        yield 'a pattern of bash with #' => ["echo @(#'\n{}')", '{} after @('];
+        yield 'a descriptor that is closed, and a comment' => [': <&-#{}', '{} after <&- and further characters'];
+        yield 'a descriptor that is closed, and a subscript' => [
+            "echo 2>& \\\n-y[{}]=1",
+            '{} after >&- and further characters',
+        ];
+        yield 'an escaped operator before a continued line' => [
+            "echo a\\;\\\n#{}",
+            '{} after a word or operator that is continued on the next line',
+        ];
         yield 'a test of bash' => ['[[ {} -eq 1 ]]', '{} after [['];
         yield 'a test of bash with a parenthesis' => ['[[({} -eq 1) ]]', '{} after [['];
         yield 'a redirection that is continued' => [
@@ -292,6 +303,11 @@ final class CommandTemplateTest extends TestCase
         ];
         yield 'the name of a user' => ['echo ~www-{}', 'data', "echo ~www-'data'"];
         yield 'a directory in the home of a user' => ['echo ~www/{}', 'data', 'echo ~www/data'];
+        yield 'an assignment after a copied descriptor' => ['2>&1 {}=x', 'a', "2>&1 'a'=x"];
+        yield 'an assignment after a redirection' => ['>|f {}=x', 'a', ">|f 'a'=x"];
+        yield 'an assignment after an escaped operator' => ['y=\\;b {}=x', 'a', "y=\\;b 'a'=x"];
+        yield 'the name of a variable' => ['for {} in b; do :; done', 'a', "for 'a' in b; do :; done"];
+        yield 'the name of a function' => ['{} () { :; }', 'a', "'a' () { :; }"];
         yield 'a sequence of bash' => ['echo {1..{}..2}', '5', "echo {1..'5'..2}"];
         yield 'a test, which is no class' => ['[ -f {} ]', 'a-c', '[ -f a-c ]'];
     }
@@ -305,6 +321,8 @@ final class CommandTemplateTest extends TestCase
         yield 'a pattern' => ['cat x[0-9] x[[:alpha:]] > {}', "cat x[0-9] x[[:alpha:]] > 'a'"];
         yield 'a test' => ['[ {} = b ]', '[ a = b ]'];
         yield 'a pipe that ends a line' => ["echo a |\\\ncat {}", "echo a |\\\ncat a"];
+        yield 'two continued lines' => ["echo \\\n\\\n{}", "echo \\\n\\\na"];
+        yield 'a closed descriptor' => ['echo 2>&- {}', 'echo 2>&- a'];
         yield 'an operator that ends a line' => ["true &&\\\necho {}", "true &&\\\necho a"];
         yield 'a number' => ['echo >&{#}', 'echo >&1'];
     }
@@ -356,6 +374,22 @@ final class CommandTemplateTest extends TestCase
         if ($expected !== null) {
             self::assertSame($expected, $template->joinedCommand("a b\0\0c", 7, 1)->words());
             self::assertSame($expected, $template->command(['a b', '', 'c'], 7, 1)->words());
+        }
+    }
+
+    #[TestWith(['echo a\\ #{}', "echo a\\ #'b' a\\ #'c d'"])]
+    #[TestWith(['echo \\;{}', "echo \\;'b' \\;'c d'"])]
+    #[TestWith(['echo a>b{}', null])]
+    #[TestWith(['echo "a"#{}', "echo \"a\"#'b' \"a\"#'c d'"])]
+    #[TestWith(["echo ''#{}", "echo ''#'b' ''#'c d'"])]
+    #[TestWith(['echo a\\;y[{}]', "echo a\\;y['b'] a\\;y['c d']"])]
+    public function testARepeatedWordIsReadAsTheFirst(string $line, ?string $expected): void
+    {
+        try {
+            $template = CommandTemplate::fromWords([$line], repeatsWords: true, hasLists: true);
+            self::assertSame($expected, $template->command(['b', 'c d'], 1, 1)->line);
+        } catch (UsageException) {
+            self::assertNull($expected);
         }
     }
 
