@@ -13,7 +13,7 @@ use Spindle\Internal\Launcher\Process\Files;
  * the backtrace of a signal handler.
  *
  * Up to PHP 8.3, a signal handler runs only after a PHP function such as sleep() has returned. The backtrace then lacks
- * that function, and has the line of the next operation. So this class searches the code near that line.
+ * that function, and has the line of the next operation. So this class searches near that line for a blocking call.
  *
  * @phpstan-type Frame array{function: string, class?: string, type?: string, file?: string, line?: int}
  */
@@ -79,7 +79,7 @@ final readonly class BlockTrace
         'mysqli_result' => self::MYSQL,
     ];
 
-    /** Methods of {@see CLASSES} that wait for a server. The list is used if the class of a call is unknown. */
+    /** Methods of {@see CLASSES} that wait for a server. {@see insteadOf()} uses them if a call's class is unknown. */
     private const METHODS = [
         'query',
         'exec',
@@ -101,7 +101,7 @@ final readonly class BlockTrace
     private function __construct() {}
 
     /**
-     * @param list<Frame> $frames debug_backtrace() of the signal handler; the first frame is the call of the handler
+     * @param list<Frame> $frames debug_backtrace() of the signal handler; the first frame is the call of this handler
      *
      * @return string|null null when the event loop waits for events, and so is not blocked
      */
@@ -131,7 +131,7 @@ final readonly class BlockTrace
 
     /**
      * Returns the file and line of the code that a signal has interrupted; '' if they are unknown. Up to PHP 8.3, the
-     * signal may have ended a blocking call in the statement before. The position then names this call, too.
+     * signal may have ended a blocking call in the previous statement. The position then names this call, too.
      *
      * @param list<Frame> $frames debug_backtrace() of the signal handler
      */

@@ -25,7 +25,7 @@ final class Channel implements FrameHandler
 
     private string $unsent = '';
 
-    /** Whether {@see flush()} is running. A signal handler may interrupt that call, and call flush() too. */
+    /** Whether {@see flush()} runs. Without this flag, a signal handler that calls flush() could send bytes twice. */
     private bool $flushing = false;
 
     /** @var list<array{Message, int, string}> */
@@ -126,7 +126,7 @@ final class Channel implements FrameHandler
                 return stream_select($none, $writes, $none, 0, (int) ceil($left * 1e6));
             };
             if (Warnings::suppressed($wait) === false) {
-                usleep(1_000); // a signal arrived, or stream_select() does not support a descriptor with this number
+                usleep(1_000); // avoids a busy loop: a signal arrived, or stream_select() rejects so high a descriptor
             }
             $this->flush();
         }

@@ -30,7 +30,7 @@ final class Child
     /** Whether the supervisor has asked the process to end, or has killed it during its start. */
     public bool $stopRequested = false;
 
-    /** Time at which a replacement is started, even if this process still answers its last requests. */
+    /** Time at which a replacement starts, even if this process still answers its last requests. PHP_INT_MAX: never. */
     public int $replaceAt = \PHP_INT_MAX;
 
     /** Answer to {@see killWithReport()}: file, line and request of the running code; '' without an answer. */
@@ -102,7 +102,7 @@ final class Child
         /** @var array{1: float, 2: float} $seconds */
         $seconds = unpack('e2', $timeouts);
         [1 => $this->stopTimeout, 2 => $this->handOverTimeout] = $seconds;
-        if (!$this->stopRequested) { // end() may have killed the process while it sent this message
+        if (!$this->stopRequested) { // end() may have killed the process before this message arrived
             $this->readyAt = (int) hrtime(true);
             $this->startDeadline = \PHP_INT_MAX;
             $this->probeAt = $this->slot->role->tracesBlocks ? $this->readyAt : \PHP_INT_MAX;
@@ -123,7 +123,7 @@ final class Child
         Signals::send($this->pid, \SIGCONT); // a suspended process (SIGSTOP) could not read the message
     }
 
-    /** Handles the report that the process ends. The deadline for this is the same as after {@see Message::Stop}. */
+    /** Handles the report that the process ends. The process has as much time to end as after {@see Message::Stop}. */
     public function handleEnding(string $why): void
     {
         $this->endReason = $why;
@@ -210,7 +210,7 @@ final class Child
     /**
      * Sends a signal that asks for the position in the code. {@see checkDeadlines()} kills the process soon after.
      * The process must not continue after the signal. The signal interrupts system calls of handlers, and a handler
-     * could take the interruption for success.
+     * could mistake an interrupted call for a successful one.
      */
     private function killWithReport(string $why): void
     {

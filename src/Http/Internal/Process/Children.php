@@ -63,8 +63,8 @@ final class Children implements \IteratorAggregate
         [$supervisorEnd, $workerEnd] = Channel::pair();
         $pid = Warnings::suppressed(pcntl_fork(...));
         if ($pid === 0) {
-            // After this call, LoadedFiles knows that the application's files are loaded later than now. Otherwise, a
-            // file that changed between the supervisor's start and this fork would count as changed since its load.
+            // Records that PHP has not loaded the application's files yet. Otherwise, a file that changed between the
+            // supervisor's start and this fork would count as changed after PHP loaded it.
             LoadedFiles::record();
             $this->disconnect($slot->role);
             $supervisorEnd->close();
@@ -153,7 +153,7 @@ final class Children implements \IteratorAggregate
         $this->children = [];
     }
 
-    /** @return iterable<int, int> exit statuses by pid; if the supervisor has pid 1 (container), also of orphans */
+    /** @return iterable<int, int> exit statuses by pid, and those of orphans if the supervisor has pid 1 (container) */
     private function statuses(): iterable
     {
         foreach (getmypid() === 1 ? [-1] : array_keys($this->children) as $awaited) {

@@ -20,7 +20,7 @@ final class EndedProcessTotals
         $this->totals = new Totals(self::MAX_ROUTES);
     }
 
-    /** Adds the routes in a running process's report with counts of 0, so that later routes can't take their places. */
+    /** Reserves places within {@see MAX_ROUTES} for the routes in a running process's report, with counts of 0. */
     public function addRoutes(string $statistics): void
     {
         self::read($statistics, $this->totals->addRoutes(...));
@@ -43,7 +43,7 @@ final class EndedProcessTotals
         try {
             $useStatistics(HttpServerStatistics::fromJson($statistics));
         } catch (\JsonException|\Error) {
-            // A malformed report must not end this process.
+            // A malformed report must not end the supervisor.
         }
     }
 }

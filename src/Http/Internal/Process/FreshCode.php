@@ -26,7 +26,7 @@ final class FreshCode
         }
     }
 
-    /** Returns the setting that keeps Spindle from clearing OPcache; null if there is none. */
+    /** Returns the PHP setting that prevents {@see clearCaches()} from clearing OPcache; null if there is none. */
     public static function blockingSetting(): ?string
     {
         if (!LoadedFiles::enablesOpcodeCache()) {
@@ -42,10 +42,10 @@ final class FreshCode
     }
 
     /**
-     * Makes OPcache check files again. OPcache uses PHP's request time as the current time. In this process, that
-     * time stays the start of the supervisor. So OPcache would never check a file again. Without $force,
-     * opcache_invalidate() drops a file only if its mtime has changed. This method passes $force = true if the file's
-     * ctime is not before OPcache's start, because a file with the same mtime may have replaced the cached file.
+     * Drops changed files from OPcache. OPcache would never check a file again, because its clock is PHP's request
+     * time. In this process, the request time stays the start of the supervisor. Without $force, opcache_invalidate()
+     * drops a file only if its mtime has changed. This method passes $force = true if the file's ctime is not before
+     * OPcache's start, because a file with the same mtime may have replaced the cached file.
      */
     private static function invalidateOpcache(): void
     {

@@ -17,7 +17,7 @@ final readonly class MemoryLimit
     /** Share of the memory for all processes. Other programs, and memory that PHP does not count, get the rest. */
     private const MEMORY_SHARE = 0.75;
 
-    /** Minimum limit as a multiple of --max-memory. A process above --max-memory still serves until it is replaced. */
+    /** Minimum memory_limit as a multiple of --max-memory. A process above --max-memory serves until it is replaced. */
     private const MAX_MEMORY_FACTOR = 2;
 
     private function __construct() {}

@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Types of messages with a number and a payload. Processes send types 1 to 13, the supervisor sends 16 to 21. */
+/** Types of messages. A message has a number and a payload. Processes send types 1 to 13, the supervisor 16 to 21. */
 enum Message: int
 {
-    /** The process serves. Payload: two doubles, the maximum seconds until its end after Stop and after HandOver. */
+    /** The process serves. Payload: two doubles, maximum seconds from Stop and from HandOver until the process ends. */
     case Ready = 1;
 
     /** The process can't serve and ends. The payload is the reason. */
@@ -60,6 +60,6 @@ enum Message: int
     /** The process should accept no more connections, answer the requests that have arrived, and end. */
     case Stop = 20;
 
-    /** A reload has replaced the processes of the application. Sent to the process of the admin address. */
+    /** A reload has replaced all worker processes. The process of the admin address should update its certificate. */
     case Reloaded = 21;
 }

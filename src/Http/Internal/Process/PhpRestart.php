@@ -46,8 +46,8 @@ final class PhpRestart
             static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL,
         );
         foreach (IgnoredSignals::among(array_values($others)) as $signal) {
-            // At its start, PHP has replaced SIG_IGN by its own handler, which ignores the signal too. pcntl_exec()
-            // would replace that handler by SIG_DFL. With SIG_IGN, the restarted PHP ignores the signal again.
+            // When PHP started, it replaced SIG_IGN by a handler that ignores the signal too. pcntl_exec() replaces
+            // such a handler by SIG_DFL, but keeps SIG_IGN. So the restarted PHP ignores the signal again.
             pcntl_signal($signal, \SIG_IGN);
         }
         [, $warning] = Warnings::of(static fn(): bool => pcntl_exec(\PHP_BINARY, $arguments));

@@ -173,7 +173,7 @@ final class ProcessManager implements ChildMessages
         }
     }
 
-    /** Ends all other processes when the processes of the application have ended. */
+    /** Ends the process of the admin address when all worker processes have ended. */
     private function stopAdmin(): void
     {
         if ($this->children->runningApplication() !== []) {

@@ -21,7 +21,7 @@ final class ProcessQueries
 
     /**
      * Open queries by the number that the supervisor has given to the query. "number" is the number that the asking
-     * process has given to it. The keys of "children", "answers" and "missing" are pids.
+     * process has given to the same query. The keys of "children", "answers" and "missing" are pids.
      *
      * @var array<int, array{
      *     asker: Child,
@@ -85,7 +85,7 @@ final class ProcessQueries
         }
     }
 
-    /** Removes the questions and answers of an ended process. Questions of other processes no longer wait for it. */
+    /** Removes the questions and answers of an ended process. Other processes no longer wait for its answers. */
     public function removeProcess(Child $child): void
     {
         foreach ($this->open as $question => $query) {

@@ -41,7 +41,6 @@ final class ReplacementQueue
         return $this->reloading;
     }
 
-    /** Adds a slot to the queue, unless it is already there. */
     public function add(Slot $slot): void
     {
         $this->waiting[$slot->role->name] = $slot;
@@ -57,7 +56,7 @@ final class ReplacementQueue
         return $this->starting === null ? $this->starting = array_shift($this->waiting) : null;
     }
 
-    /** @return bool whether a reload is complete, because this was its last replacement */
+    /** @return bool whether this was the last replacement of a reload, which is now complete */
     public function succeeded(): bool
     {
         $this->replaced[(string) $this->starting?->role->name] = true;

@@ -10,7 +10,7 @@ use Spindle\Internal\Warnings;
 
 /**
  * Replaces PHP functions that would silently do nothing in a server process, or affect all requests. PHP is started
- * without these functions (disable_functions). Then functions with the same names are defined. Most of them throw.
+ * without these functions (disable_functions). Then {@see define()} defines functions with the same names. Most throw.
  *
  * Functions that only read or remove header fields and cookies are not replaced. Their results are right, because no
  * function can have set a field or a cookie.
@@ -42,7 +42,7 @@ final class RequestFunctions
         'setrawcookie' => [self::NO_EFFECT_REASON, self::COOKIE_ADVICE],
     ];
 
-    /** The replacements do nothing: PHP's limit would end all requests. The server's limit is $handlerTimeout. */
+    /** The replacements do nothing: PHP's limit would end all requests. Use HttpServerOptions::$handlerTimeout. */
     private const NO_OP_FUNCTIONS = ['set_time_limit'];
 
     /** PHP's error_log() blocks all requests while standard error accepts no bytes. Spindle's log does not block. */

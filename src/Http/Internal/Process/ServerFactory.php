@@ -48,7 +48,7 @@ final readonly class ServerFactory
         $this->addCertificates($sockets, $application->options);
         $this->checkDescriptors($sockets);
         if ($file !== false) {
-            // Workers need the loaded text of closures in this file, even after a deployment has changed the file.
+            // A WorkerPool needs the loaded text of closures in this file, even after a deployment changed the file.
             LoadedFiles::keepText($file);
         }
         if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemoryBytes) !== null) {

@@ -35,7 +35,7 @@ final class ServingProcess
      */
     public const TRACE_SIGNAL = \SIGWINCH;
 
-    /** Minimum nanoseconds since the last answered ping. An earlier {@see TRACE_SIGNAL} comes from a terminal. */
+    /** The supervisor sends no {@see TRACE_SIGNAL} within these nanoseconds after an answered ping; a terminal may. */
     private const MIN_BLOCK_NANOSECONDS = 400_000_000;
 
     /** Maximum frames of a backtrace. They are enough to name a function with its callers. */
@@ -65,7 +65,7 @@ final class ServingProcess
     /** Whether the supervisor knows why this process ends. */
     private bool $endReported = false;
 
-    /** @param Driver $inheritedLoop kept in memory, because its destructor would reset handlers of signals */
+    /** @param Driver $inheritedLoop kept in memory: its destructor would reset this process's signal handlers */
     public function __construct(
         private readonly ProcessRole $role,
         private readonly Channel $channel,
