@@ -6,8 +6,8 @@ namespace Spindle\Postgres;
 
 /**
  * The server refused the login, did not prove its identity, or requested an authentication method that
- * {@see PostgresOptions::$authentication} does not allow. The client does not try the later hosts of
- * {@see PostgresOptions::$hosts}.
+ * {@see PostgresOptions::$authentication} does not allow. As in libpq, the client then does not try the hosts that come
+ * later in {@see PostgresOptions::$hosts}.
  */
 final class AuthenticationException extends \RuntimeException implements PostgresException
 {

@@ -11,7 +11,7 @@ enum ChannelBinding: string
 
     /**
      * Channel binding is used if the connection is encrypted, the server supports channel binding, and the signature
-     * algorithm of the server's certificate names a hash function. Ed25519 and RSA-PSS name none.
+     * algorithm of the server's certificate names the hash function for the proof. Ed25519 and RSA-PSS name none.
      */
     case Prefer = 'prefer';
 

@@ -31,7 +31,7 @@ final class ConnectionAttempts
     /**
      * @param Endpoint|PostgresHost $where endpoint, or a host whose name could not be resolved
      *
-     * @throws AuthenticationException when the login failed; the caller must not try another host
+     * @throws AuthenticationException when the login failed; as in libpq, the caller must not try later hosts
      */
     public function add(Endpoint|PostgresHost $where, NetworkException|ProtocolException $failure): void
     {

@@ -145,7 +145,7 @@ final class Connector
 
     /**
      * Returns the session that an earlier HTTP request left on the stream. This method sends nothing before the answer
-     * proves that the session was reset.
+     * to the queries of {@see Handover::send()} proves that the session was reset.
      *
      * @return OpenedConnection|null null when the session can't be used; the caller must close the stream
      *
@@ -248,7 +248,8 @@ final class Connector
     /** Throws in a fork. Call this method after each wait during which no ClientStream is open. */
     private function ensureSameProcess(): void
     {
-        // A fork also resumes the fibers of its parent process. An open ClientStream makes this check itself.
+        // A fork also resumes the fibers of its parent process. If a ClientStream is open during a wait, this method
+        // is not needed, because the ClientStream itself throws in a fork.
         if ($this->ownerPid !== getmypid()) {
             throw new \LogicException(
                 'A PostgreSQL connection can not be opened in a fork of the process that requested it. '

@@ -13,7 +13,6 @@ final readonly class Endpoint implements \Stringable
     /** @param string|null $ip null for a Unix socket */
     public function __construct(public PostgresHost $host, public ?string $ip) {}
 
-    /** Returns the address in the form of PHP's stream functions. */
     public function uri(): string
     {
         return $this->ip === null ? "unix://{$this->host}" : ClientStream::uri($this->ip, $this->host->port);

@@ -11,7 +11,8 @@ use Spindle\Postgres\Internal\SessionChanges;
 /**
  * Leaves a session on its persistent stream for the next HTTP request. At the end of a request, send() sends queries
  * that reset the session. Only the next request reads the answer, so no request waits for an additional round trip. The
- * answer describes the session. It proves that the session was reset, and that nothing else is left on the stream.
+ * answer contains facts about the session and their HMAC. A correct HMAC, with no error before it and no byte after the
+ * answer, proves that the session was reset and that nothing else is left on the stream.
  */
 final readonly class Handover
 {

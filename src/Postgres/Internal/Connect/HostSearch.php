@@ -23,15 +23,16 @@ use function Amp\async;
 
 /**
  * Tries all addresses of all hosts in order, until a session matches `PostgresOptions::$targetSessionAttrs`. The next
- * attempt starts when an earlier attempt has failed, or after a delay. The other running attempts continue. So a host
- * that does not answer delays the search only a little (as in RFC 8305, section 5). A failed login cancels the attempts
- * for later addresses at once, and those for earlier addresses after MAX_WAIT_AFTER_REFUSAL. Call find() only once.
+ * attempt starts when an earlier attempt has failed, or after a delay. The earlier attempts continue after the delay.
+ * So a host that does not answer delays the search only a little (as in RFC 8305, section 5). A failed login cancels
+ * the attempts for later addresses at once. Attempts for earlier addresses have priority, so they continue for up to
+ * MAX_WAIT_AFTER_REFUSAL. Call find() only once.
  *
  * @template T
  */
 final class HostSearch
 {
-    /** Maximum seconds until the next address is tried in parallel. RFC 8305 has 0.25 s for attempts without login. */
+    /** Maximum seconds until the next address is tried in parallel. RFC 8305 has 0.25 s, but without a login. */
     private const ATTEMPT_DELAY = 1.0;
 
     /** Maximum seconds to wait for earlier attempts after a later server has refused the login. */
@@ -44,7 +45,7 @@ final class HostSearch
 
     private ?string $endTimer = null;
 
-    /** Whether PreferStandby accepts any server. True once the search for a standby has started on all hosts. */
+    /** Whether PreferStandby also accepts a primary: true after the search for a standby has started on every host. */
     private bool $acceptsUnsuitable = false;
 
     /** @var T|null */
@@ -64,7 +65,7 @@ final class HostSearch
      * @return T the first session that matches `PostgresOptions::$targetSessionAttrs`
      *
      * @throws ConnectionFailedException when no host offers a session before the timeout
-     * @throws AuthenticationException when a login failed, and no earlier attempt succeeded
+     * @throws AuthenticationException when a login failed, and no attempt for an earlier address succeeded
      * @throws CancelledException
      */
     public function find(?Cancellation $cancellation): mixed
@@ -150,10 +151,12 @@ final class HostSearch
     }
 
     /**
-     * @param list<\Closure(Deadline, ?DeferredCancellation): void> $searches A search returns when it has failed or has
-     *     found a session. It throws to cancel all later searches. With its second parameter, it can cancel the later
-     *     searches before it returns
-     * @param DeferredCancellation|null $later cancels the searches that the caller of this method starts later
+     * @param list<\Closure(Deadline, ?DeferredCancellation): void> $searches A search returns when it has found a
+     *     session or has failed. A search throws to cancel all later searches, for example after a failed login. A
+     *     search that still waits for earlier addresses of its host can't throw yet. Such a search cancels the later
+     *     searches by its second parameter
+     * @param DeferredCancellation|null $later second parameter of a search that calls this method: cancels the later
+     *     searches of the outer call
      */
     private function tryAll(array $searches, Deadline $deadline, ?DeferredCancellation $later = null): void
     {

@@ -139,7 +139,8 @@ final class Keywords
             throw new \ValueError('PGSERVICE names a service, but service files are not supported. Give the host');
         }
         foreach (self::ENVIRONMENT_VARIABLES as $key => $name) {
-            // If the connection string contains host or hostaddr, neither of the two comes from a variable.
+            // If the connection string contains host or hostaddr, neither of the two comes from a variable. If host
+            // came from PGHOST ($fromEnvironment is set), hostaddr may come from PGHOSTADDR.
             $isSet = isset($values[$key])
                 || \in_array($key, ['host', 'hostaddr'], true)
                 && (isset($values['host']) || isset($values['hostaddr']))

@@ -10,7 +10,7 @@ use Spindle\Postgres\ChannelBinding;
 final readonly class LoginCredentials
 {
     /**
-     * @param string $advice end of the message about a missing password
+     * @param string $advice end of the message about a missing password: why the password file was ignored
      * @param list<AuthenticationMethod> $methods methods that the server may request
      * @param string|null $certificateHash channel binding data: {@see Tls::channelBindingHash()}
      */

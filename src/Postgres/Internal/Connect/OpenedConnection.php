@@ -11,17 +11,16 @@ final readonly class OpenedConnection
 {
     public PostgresHost $host;
 
-    /** Key for cancel requests, hidden from dumps. */
     private \SensitiveParameterValue $secretKey;
 
     /**
      * @param resource $stream non-blocking; PHP's own read buffer is off
      * @param int $pid id of the session's process at the server, as the server or a pooler has reported it
-     * @param string $secretKey key for {@see Connector::cancel()}
+     * @param string $secretKey key for cancel requests ({@see Connector::cancel()}), hidden from dumps
      * @param array<string, string> $parameters parameters that the server has reported, such as server_version
      * @param string $leftover received bytes that were not processed
      * @param bool $isPooled whether the connection is to a pooler, which may use another session for each transaction
-     * @param string|null $serverStartTime time at which the server was started; null when it is unknown
+     * @param string|null $serverStartTime seconds from 1970 to the start of the server; null when the time is unknown
      * @param PersistentStream|null $persistent the stream, if it is persistent. The caller must call its release()
      * @param int|null $roundTrip nanoseconds of the session's shortest round trip so far, if an earlier HTTP request of
      *     this process has opened the session; null for a new session

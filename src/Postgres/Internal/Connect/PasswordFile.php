@@ -15,7 +15,7 @@ use Spindle\Postgres\PostgresHost;
  */
 final class PasswordFile
 {
-    /** Host name under which the file has passwords for a Unix socket in one of {@see DEFAULT_FOLDERS}. */
+    /** Host name in the lines that apply to a Unix socket in one of {@see DEFAULT_FOLDERS}. */
     private const DEFAULT_SOCKET_NAME = 'localhost';
 
     /** Folders in which PostgreSQL creates its socket by default: first that of Debian, then that of other systems. */
@@ -30,7 +30,6 @@ final class PasswordFile
         return $mode !== false && ($mode & 0o077) === 0;
     }
 
-    /** Returns the password of the first line that matches; null when no line matches. */
     public static function find(string $file, PostgresHost $host, string $database, string $user): ?string
     {
         $lines = self::isPrivate($file)

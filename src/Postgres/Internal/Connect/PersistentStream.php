@@ -8,8 +8,9 @@ use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Postgres\PostgresOptions;
 
 /**
- * A stream to a server that PHP keeps open for later HTTP requests of the same process. The stream is reserved for one
- * connection until {@see release()}. Connections with the same options use different streams, numbered from 0.
+ * A stream to a server. PHP keeps the stream open for later HTTP requests of the same process. The stream is reserved
+ * for one connection until {@see release()}. Simultaneous connections with the same options use different streams,
+ * numbered from 0.
  */
 final class PersistentStream
 {
@@ -18,13 +19,13 @@ final class PersistentStream
 
     private const HASH = 'sha256';
 
-    /** File with a random number that Linux chooses at each start of the machine. Other machines do not know it. */
+    /** File with a random number that Linux chooses at each boot. Other machines can't derive the secret without it. */
     private const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
 
     /** @var array<string, true> names of the reserved streams */
     private static array $reserved = [];
 
-    /** Name of the stream, unique in this process and not secret. PHP finds the stream by a key with this name. */
+    /** Name of the stream, unique in this process and not secret. PHP finds the stream by an address with this name. */
     private readonly string $name;
 
     private readonly \SensitiveParameterValue $secret;
@@ -76,7 +77,7 @@ final class PersistentStream
     public function open($context)
     {
         if ($this->endpoint->ip !== null) {
-            // PHP finds the stream by the whole address. When PHP connects, it ignores the part after the port.
+            // PHP finds the stream by the whole address, with the name. When PHP connects, it ignores the name.
             return stream_socket_client(
                 "{$this->endpoint->uri()}/{$this->name}",
                 $code,
@@ -87,7 +88,8 @@ final class PersistentStream
             );
         }
 
-        // PHP finds the stream by the path and the port. When PHP connects, it ignores a negative port.
+        // PHP finds the stream by the path and the port, so the name becomes the port. The port is negative, because
+        // PHP ignores a negative port when it connects.
         return pfsockopen($this->endpoint->uri(), -(int) hexdec($this->name) - 1);
     }
 

@@ -32,8 +32,6 @@ final class SaltedPassword
     }
 
     /**
-     * Computes a slice, unless another login is computing.
-     *
      * @param object $login the caller. Only one login computes. When that login is destroyed, the next caller continues
      *
      * @return string|null the salted password; null if further calls are needed

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Normalizes passwords before they are hashed, as PostgreSQL does. As in libpq and the server, a password that is not
- * UTF-8 or contains prohibited or unassigned characters stays unchanged. Without ext-intl, no password is changed.
+ * Normalizes passwords before they are hashed, as libpq and the server do. A password stays unchanged if it is not
+ * UTF-8, or contains prohibited or unassigned characters. Without ext-intl, no password is changed.
  *
  * @see https://www.rfc-editor.org/rfc/rfc4013
  */
@@ -33,7 +33,6 @@ final class SaslPrep
     /** Version of Unicode on which RFC 3454 is based. */
     private const UNICODE_VERSION = [3, 2, 0, 0];
 
-    /** Returns the normalized password, or the password itself if it must stay unchanged. */
     public static function prepare(#[\SensitiveParameter] string $password): string
     {
         if (

@@ -28,7 +28,7 @@ final class SessionSetup
     /** Expression for the time at which the server was started: seconds since 1970, independent of TimeZone. */
     private const START_TIME_EXPRESSION = "pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())";
 
-    /** For each setting that can make results or parameters wrong: a condition for bad values, and a good value. */
+    /** Settings that can make results or parameters wrong, each with a condition for bad values and a good value. */
     private const SETTING_CORRECTIONS = [
         'IntervalStyle' => ["in ('sql_standard', 'postgres_verbose')", 'postgres'],
         'extra_float_digits' => ["in ('0') or pg_catalog.current_setting('extra_float_digits') like '-%'", '1'],
@@ -44,7 +44,7 @@ final class SessionSetup
     /** Index of the query for {@see isPooled()} and {@see serverStartTime()}; null for servers before version 14. */
     private ?int $serverIndex = null;
 
-    /** Index of the query that corrects settings; null if there are no settings to correct. */
+    /** Index of the query that corrects settings; null for servers before version 12, or if `$options` set them all. */
     private ?int $correctionIndex = null;
 
     /** @var list<string> statements to execute */
@@ -131,7 +131,7 @@ final class SessionSetup
         );
     }
 
-    /** @throws AttemptFailedException when a setting has a bad value that was not corrected, because of a pooler */
+    /** @throws AttemptFailedException when a setting has a bad value that can't be corrected behind a pooler */
     private function checkCorrections(SimpleQueries $answers): void
     {
         foreach ($this->correctionIndex === null ? [] : $answers->rows($this->correctionIndex)[0] ?? [] as $name) {

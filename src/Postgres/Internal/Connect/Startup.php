@@ -82,8 +82,6 @@ final class Startup
     }
 
     /**
-     * Processes bytes from the server, and returns the bytes to send.
-     *
      * @throws ProtocolException when the bytes violate PostgreSQL's protocol
      * @throws AttemptFailedException when the server refuses the login, or requests something that is not allowed
      */
