@@ -42,8 +42,9 @@ final readonly class HttpClientOptions
         if ($userAgent !== '') {
             Fields::values('User-Agent', $userAgent);
         }
-        if ($maxConnectionsPerHost < 1 || $maxWaiting < 0) {
-            throw new \ValueError('The option maxConnectionsPerHost must be 1 or more, and maxWaiting 0 or more');
+        NumberRange::checkPositiveCounts(['maxConnectionsPerHost' => $maxConnectionsPerHost]);
+        if ($maxWaiting < 0) {
+            throw new \ValueError("The option maxWaiting must be 0 or more, not {$maxWaiting}");
         }
     }
 }

@@ -104,7 +104,10 @@ final readonly class ResponseHead
         if (\count($values) > 1 || str_contains($values[0], ',')) {
             $values = array_unique(Fields::members($values));
         }
-        if (\count($values) !== 1 || preg_match('/^\d{1,18}$/D', $values[0]) !== 1) {
+        if (\count($values) > 1) {
+            throw new MalformedResponseException('the values of Content-Length in the response differ');
+        }
+        if (\count($values) === 0 || preg_match('/^\d{1,18}$/D', $values[0]) !== 1) {
             throw new MalformedResponseException('the Content-Length of the response is malformed');
         }
 
