@@ -41,13 +41,14 @@ use Spindle\Lifecycle;
  * itself instead. If a handler blocks its event loop, the process can do this only when the handler waits or returns.
  *
  * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. The same holds for header(),
- * setcookie() and http_response_code() if PHP was started with these functions in disable_functions. `spindle
- * serve` starts PHP in this way.
+ * setcookie() and http_response_code() if PHP was started with these functions in disable_functions, because only then
+ * can Spindle define functions with these names. `spindle serve` starts PHP in this way.
  *
  * The supervisor itself does not load the application. A reload does not replace code that the supervisor has loaded:
- * Spindle, and the "files" of Composer's autoloader. When a symbolic link in the application's path points to another
- * release, a reload changes a working directory in the previous release to the same directory of the new release. The
- * reload fails if the supervisor has loaded Composer's autoloader from the previous release.
+ * Spindle, and the "files" of Composer's autoloader. If the application's path has a symbolic link, the link may point
+ * to a new release. A reload then also changes the working directory of the processes from the old release to the same
+ * directory of the new one. The reload fails if the supervisor has loaded Composer's autoloader from the old release,
+ * because forks would mix classes of both releases.
  */
 final class Supervisor implements Lifecycle
 {

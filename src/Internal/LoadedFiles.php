@@ -27,7 +27,7 @@ final class LoadedFiles
     /** @var array<string, string> texts that PHP has loaded, by file */
     private static array $texts = [];
 
-    /** Records which files are loaded now. If the next call finds another file, PHP loaded it after this call. */
+    /** Records which files are loaded now. PHP loads a file after this call if only the next call finds the file. */
     public static function record(): void
     {
         $now = microtime(true);
@@ -80,8 +80,9 @@ final class LoadedFiles
     }
 
     /**
-     * Returns how long new requests to a web server may load the old version after a change of the file, in seconds. In
-     * later requests, {@see changedSinceLoad()} returns null. Returns null if only a new process loads the new version.
+     * Returns for how many seconds after a change of the file new requests to a web server may still load the old
+     * version from OPcache. After that time, {@see changedSinceLoad()} returns null in new requests. Returns null if
+     * only a new process loads the new version.
      */
     public static function reloadDelay(string $file): ?int
     {
@@ -153,8 +154,8 @@ final class LoadedFiles
     }
 
     /**
-     * Returns the earliest time at which PHP may have compiled the code that this process loaded at `$loaded` or later.
-     * With OPcache, that time can be earlier than `$loaded`.
+     * Returns the earliest time at which PHP may have compiled the file's code. `$loaded` is the earliest time at which
+     * this process may have loaded the file. With OPcache, PHP may have compiled the code before that time.
      */
     private static function earliestCompileTime(string $file, float $loaded): float
     {

@@ -268,12 +268,12 @@ interface Broker
      * - delayed: due, crashes, failures
      * - dead: died; and reason, attempts and owner, from the JSON in {@see Settlement::$reason}
      *
-     * The times since, due and died are in milliseconds of the engine's clock. Waiting jobs are in the order in which
-     * they are claimed, delayed jobs in the order in which they become claimable, and dead letters latest first.
-     * Blocked jobs are not listed.
+     * The values of `since`, `due` and `died` are times of the engine's clock, in milliseconds. Waiting jobs are in the
+     * order in which they are claimed, delayed jobs in the order in which they become claimable, and dead letters
+     * latest first. Blocked jobs are not listed.
      *
      * With an $id, returns only this job, if it has the status. The details include exclusive_key if the job has one.
-     * A waiting job then has the details crashes and failures in place of since. If it is blocked, it has blocked = 1.
+     * A waiting job then has `crashes` and `failures`, and not `since`. If it is blocked, it has blocked = 1.
      *
      * @param string|null $id null for all jobs of the status
      *

@@ -59,7 +59,7 @@ final class TaskRetryPolicy
     }
 
     /**
-     * Returns whether a task gets no further attempt only because it has ended too many workers.
+     * Returns whether the only reason against a further attempt is that the task has ended too many workers.
      *
      * @internal
      */

@@ -31,7 +31,7 @@ final class Connection implements DriverConnection
     /** Statements that may change the types of parameters and columns of prepared statements. */
     private const CHANGES_SCHEMA = '~^\s*+(?:ALTER|CREATE|DROP)\b~i';
 
-    /** Statements that end a transaction, or set or end a savepoint. A refusal of such a statement sets $isAborted. */
+    /** Statements that end a transaction, or set or end a savepoint. If one is refused, $isAborted is set. */
     private const TRANSACTION_CONTROL = '~^(?:\s|/\*.*?\*/)*+(?:COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b~is';
 
     /** Seconds between two collections of reference cycles, while a fiber waits for a connection. */
@@ -179,8 +179,9 @@ final class Connection implements DriverConnection
             $this->rollBackIfAborted();
             $this->send('BEGIN', [], isCounted: true);
         } catch (\Throwable $failure) {
-            // If rollBackIfAborted() could not send ROLLBACK, $isAborted is true again. Then the new owner stays,
-            // because ensureReady() refuses statements only while there is an owner.
+            // If rollBackIfAborted() could not send ROLLBACK, $isAborted is true again. Then the new owner stays, so
+            // that ensureReady() refuses statements until Doctrine ends its transaction. Without an owner, it would
+            // accept them.
             if (!$this->isAborted) {
                 $this->owner = null;
             }
@@ -393,8 +394,9 @@ final class Connection implements DriverConnection
                 return;
             }
             if ($hasOwnerEnded && !$this->isCounted) {
-                // Doctrine counts no transaction, so Doctrine's rollBack() would fail. A fiber other than the owner
-                // has called commit() or rollBack(). That call set $isAborted, so ROLLBACK is sent before $sql.
+                // Nothing is thrown here: the exception below asks for rollBack(), but Doctrine counts no transaction,
+                // so its rollBack() would fail. A fiber other than the owner has called commit() or rollBack(). That
+                // call set $isAborted, so ROLLBACK is sent before $sql.
                 $this->owner = null;
 
                 return;

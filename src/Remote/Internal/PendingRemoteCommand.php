@@ -170,7 +170,10 @@ final class PendingRemoteCommand implements OutcomeReceiver
         EventLoop::cancel($timer);
     }
 
-    /** Abandons the command if the engine has not confirmed the cancellation. SharedQueue repeats the cancellation. */
+    /**
+     * Ends the wait for the outcome if the engine has not confirmed the cancellation. The command may still run, so
+     * SharedQueue repeats the cancellation.
+     */
     private function abandonUnlessConfirmed(): void
     {
         if ($this->client->shared()?->cancellations->isPending($this->job->id) === true) {

@@ -57,8 +57,8 @@ final class SharedQueue implements LastRequests
     ) {
         $this->ownerPid = (int) getmypid();
         $this->waiters = new Waiters();
-        // ProcessEnd calls objects in the order of their registration. This object comes before $receivedOutcomes,
-        // because sendCancellations() adds ids of outcomes that $receivedOutcomes then asks the engine to drop.
+        // ProcessEnd calls objects in the order of their registration: first this object, whose sendCancellations()
+        // adds ids of outcomes, and then $receivedOutcomes, which asks the engine to drop these outcomes.
         ProcessEnd::register($this);
         $this->outbox = new JobOutbox($broker, $name, $mailbox);
         $this->cancellations = new JobCancellations($broker, $name);
@@ -178,7 +178,8 @@ final class SharedQueue implements LastRequests
      * Cancels jobs, even if their submission is pending. Waits until the engine has confirmed all cancellations. While
      * the engine is not available, retries for $timeout seconds and then returns.
      *
-     * Cancellation: ends a pause between two attempts, or the wait for the answer to a request of another fiber.
+     * Cancellation: ends a pause between two attempts. Also ends the wait for an answer if another fiber has sent the
+     * request.
      *
      * @param list<string> $ids
      *

@@ -24,7 +24,7 @@ final class InlineStream implements ItemSource
      * @param DeferredCancellation $taskCancellation cancelled when the caller cancels the task, the executor is killed,
      *     or the reader releases the generator
      * @param \Closure(\Throwable): \Throwable $convertFailure converts an exception of the task
-     * @param string $keySuffix text that names the input in messages, such as ' for "key"'
+     * @param string $keySuffix text that names the task in messages, by the key of its input, such as ' for "key"'
      */
     public function __construct(
         private readonly \Generator $items,

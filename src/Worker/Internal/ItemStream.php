@@ -94,7 +94,8 @@ final class ItemStream
                     $this->acknowledge($size);
                 } else {
                     // A reader that keeps the item can count it again with ResultBudget::forceAcquire(). The release is
-                    // deferred until after forceAcquire(), because it would let waiting results use these bytes.
+                    // deferred until the reader can have called forceAcquire(). An earlier release would let waiting
+                    // results use these bytes.
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 $item = $this->source->decode($bytes);

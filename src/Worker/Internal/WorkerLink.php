@@ -174,7 +174,8 @@ final class WorkerLink implements FrameHandler
         }
         if ($this->reserved > 0 && $this->frames->missing() <= self::MAX_UNRESERVED_BYTES) {
             // A receiver that keeps the result can count it again with ResultBudget::forceAcquire(). The release is
-            // deferred until after forceAcquire(), because it would let waiting results use these bytes.
+            // deferred until the receiver can have called forceAcquire(). An earlier release would let waiting results
+            // use these bytes.
             EventLoop::defer($this->release(...));
         }
 

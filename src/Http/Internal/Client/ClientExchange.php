@@ -97,7 +97,10 @@ final class ClientExchange
         return $first === '' ? 0 : null;
     }
 
-    /** Returns the caller's Content-Length; null for 0, because the client sends no bytes of a stream of size 0. */
+    /**
+     * Returns the caller's Content-Length for a stream of unknown size. Returns null for 0: the client would read no
+     * bytes of the stream, and so would lose them if there are any.
+     */
     private function declaredSize(): ?int
     {
         $values = $this->request->fields['content-length'][1] ?? [];

@@ -182,7 +182,7 @@ final class CopyRunner
         $this->pipeline->write(($chunk === '' ? '' : FrontendMessages::copyData($chunk)) . FrontendMessages::COPY_DONE);
     }
 
-    /** @throws QueryException without the data of the COPY that the server's error quotes */
+    /** @throws QueryException when the server reports an error; leaves out the data that the server's error quotes */
     private function awaitEnd(
         string $sql,
         #[\SensitiveParameter]

@@ -73,7 +73,7 @@ final class Exchange
     /** Nanoseconds that the server took; negative when unknown. */
     public int $nanoseconds = -1;
 
-    /** Expected nanoseconds that a pool has added to the session's load; negative if the pool has added none. */
+    /** Nanoseconds that a pool expects the exchange to take and adds to the session's load; negative if not added. */
     public int $cost = -1;
 
     public bool $isTimed = true;

@@ -220,7 +220,7 @@ final class MessageReader
         $this->checkedBytes = $received;
 
         // Memory must hold the missing bytes and a second copy of the message: a row is copied out of the buffer.
-        // Later, a value that is about as large is copied out of the row.
+        // Later, a value of the row is copied out of the row. At that time, the buffer has no copy any more.
         return !(new FreeMemory())->allowsPart(2 * $length - $received, $length);
     }
 

@@ -145,7 +145,10 @@ final class PoolLink implements FrameHandler
         fclose($this->socket);
     }
 
-    /** Compares the first bytes with the expected frame. Ignores their length field: any process may have sent it. */
+    /**
+     * Compares the first bytes with the expected frame. Reads as many bytes as this frame has, and not as many as the
+     * received length says, because any process may have sent it.
+     */
     private function isWelcomedWith(string $welcome): bool
     {
         $bytes = '';

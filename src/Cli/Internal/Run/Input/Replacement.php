@@ -22,8 +22,8 @@ final class Replacement
     ) {}
 
     /**
-     * Returns whether a number replaces the replacement string, as for {#} and {%}. A shell can't run a number as code.
-     * Only the job log contains {%} itself, so that the logged text is the same in each slot.
+     * Returns whether a number replaces the replacement string, as for {#} and {%}. A number needs no quotes, because a
+     * shell can't run it as code.
      */
     public function isNumber(): bool
     {
@@ -41,7 +41,8 @@ final class Replacement
      * Any other replacement string has one text, or none if the job has no value at $position.
      *
      * @param list<string> $values values of the job
-     * @param list<string> $listed values that replace a list: all values, or with -X the value of one repetition
+     * @param list<string> $listed values that replace a list such as {}: all values of the job. With -X, the word with
+     *     {} is repeated for each value, and $listed has only the value of one copy
      *
      * @return list<string>
      */
