@@ -27,7 +27,7 @@ final class LoadedFiles
     /** @var array<string, string> texts that PHP has loaded, by file */
     private static array $texts = [];
 
-    /** Records which files are loaded now. PHP loads a file after this call if only the next call finds the file. */
+    /** Records which files are loaded now. If the next call finds one more file, PHP has loaded it after this call. */
     public static function record(): void
     {
         $now = microtime(true);
@@ -80,9 +80,9 @@ final class LoadedFiles
     }
 
     /**
-     * Returns for how many seconds after a change of the file new requests to a web server may still load the old
-     * version from OPcache. After that time, {@see changedSinceLoad()} returns null in new requests. Returns null if
-     * only a new process loads the new version.
+     * Returns a number of seconds: for this time after the file has changed, OPcache may give new requests the old
+     * version. After this time, {@see changedSinceLoad()} returns null in new requests. Returns null if only a new
+     * process loads the new version.
      */
     public static function reloadDelay(string $file): ?int
     {

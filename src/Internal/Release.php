@@ -9,7 +9,8 @@ use Composer\Autoload\ClassLoader;
 /**
  * Changes the working directory of this process after a deployment, when the application's symbolic links lead to
  * another release than at the start. New child processes load the code of the new release, but inherit the working
- * directory of this process. A fork also inherits the Composer autoloader.
+ * directory of this process. A fork also inherits the Composer autoloader, which would load more classes of the old
+ * release. So the change is refused if libraries of that release were loaded.
  */
 final readonly class Release
 {
@@ -39,7 +40,8 @@ final readonly class Release
         $release = $missing = null;
         foreach ($this->paths as $name => $before) {
             $now = realpath($name);
-            // A deployment may remove old releases. So a missing path without links ($name === $before) is no failure.
+            // A path without links ($name === $before) names one release. A deployment may remove that release, so a
+            // missing path of this kind is no failure.
             if ($now === false && $name !== $before) {
                 $missing ??= $name;
             }

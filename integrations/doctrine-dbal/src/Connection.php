@@ -31,15 +31,16 @@ final class Connection implements DriverConnection
     /** Statements that may change the types of parameters and columns of prepared statements. */
     private const CHANGES_SCHEMA = '~^\s*+(?:ALTER|CREATE|DROP)\b~i';
 
-    /** Statements that end a transaction, or set or end a savepoint. If one is refused, $isAborted is set. */
+    /** Statements that end a transaction, or set or end a savepoint. If one is not sent, $isAborted is set. */
     private const TRANSACTION_CONTROL = '~^(?:\s|/\*.*?\*/)*+(?:COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b~is';
 
     /** Seconds between two collections of reference cycles, while a fiber waits for a connection. */
     private const COLLECT_INTERVAL = 0.1;
 
     /**
-     * Whether Doctrine's count of transactions and savepoints is wrong, because a statement was refused and not sent.
-     * If so, statements throw until Doctrine ends its transaction. Then ROLLBACK is sent before the next statement.
+     * Whether Doctrine's count of transactions and savepoints is wrong, because a COMMIT, ROLLBACK, SAVEPOINT or
+     * RELEASE was refused here and not sent. If so, statements throw until Doctrine ends its transaction. Then ROLLBACK
+     * is sent before the next statement.
      */
     private bool $isAborted = false;
 
@@ -179,9 +180,9 @@ final class Connection implements DriverConnection
             $this->rollBackIfAborted();
             $this->send('BEGIN', [], isCounted: true);
         } catch (\Throwable $failure) {
-            // If rollBackIfAborted() could not send ROLLBACK, $isAborted is true again. Then the new owner stays, so
-            // that ensureReady() refuses statements until Doctrine ends its transaction. Without an owner, it would
-            // accept them.
+            // If rollBackIfAborted() could not send ROLLBACK, $isAborted is true again. Doctrine counts a transaction
+            // even if this method throws. So the new owner stays, and ensureReady() refuses statements until Doctrine
+            // ends that transaction.
             if (!$this->isAborted) {
                 $this->owner = null;
             }
@@ -368,8 +369,8 @@ final class Connection implements DriverConnection
     private function rollBackIfAborted(): void
     {
         if ($this->isAborted) {
-            // Must be false before this fiber waits, so that statements of other fibers do not send a second ROLLBACK.
-            // The server executes such statements after the ROLLBACK of this fiber.
+            // False before this fiber waits: otherwise, a statement of another fiber would send a second ROLLBACK. That
+            // statement needs none, because the server executes it after the ROLLBACK of this fiber.
             $this->isAborted = false;
             $this->send('ROLLBACK', [], isCounted: true);
         }
@@ -394,9 +395,9 @@ final class Connection implements DriverConnection
                 return;
             }
             if ($hasOwnerEnded && !$this->isCounted) {
-                // Nothing is thrown here: the exception below asks for rollBack(), but Doctrine counts no transaction,
-                // so its rollBack() would fail. A fiber other than the owner has called commit() or rollBack(). That
-                // call set $isAborted, so ROLLBACK is sent before $sql.
+                // Another fiber has called commit() or rollBack(). The call was refused, but Doctrine counts no
+                // transaction any more. So its rollBack(), for which the exception below asks, would fail. The call has
+                // set $isAborted, so ROLLBACK is sent before $sql.
                 $this->owner = null;
 
                 return;

@@ -102,7 +102,7 @@ final class LauncherProcess
         return $this->ownerPid === getmypid();
     }
 
-    /** Returns whether the pipes are closed. At the end of a script, PHP may close them before the pool is closed. */
+    /** Returns whether the pipes are closed. At the end of a script, PHP may destroy this object before the pool. */
     public function isClosed(): bool
     {
         return $this->closed;

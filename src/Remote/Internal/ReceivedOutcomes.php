@@ -18,13 +18,13 @@ use Spindle\Remote\BrokerUnavailableException;
 use function Amp\async;
 
 /**
- * Asks the engine to drop data of a queue that this process no longer needs: items of generators, and outcomes that
- * have arrived or are no longer awaited. Outcomes are dropped in batches. A failed request to drop outcomes is repeated
- * while the queue is in use. At the end of the process, the unsent requests are sent.
+ * Asks the engine to drop data that this process no longer needs: outcomes that have arrived or are no longer awaited,
+ * and items of tasks that are generators. Outcomes are dropped in batches. A failed request to drop outcomes is
+ * repeated while the queue is in use. At the end of the process, the unsent requests are sent.
  */
 final class ReceivedOutcomes implements LastRequests
 {
-    /** The next request is sent without a delay once it drops this number of outcomes, or of their bytes. */
+    /** If this many outcomes, or outcomes of this many bytes, are to be dropped, the request is sent immediately. */
     private const SEND_AT_COUNT = 500;
     private const SEND_AT_BYTES = 4 << 20;
 
@@ -106,7 +106,8 @@ final class ReceivedOutcomes implements LastRequests
         [$ids, $this->ids, $this->bytes, $this->timer] = [$this->ids, [], 0, null];
         $taken = [];
         foreach ($ids as $id) {
-            // While the outbox may repeat the job's submission, the engine needs the outcome to prevent a second run.
+            // The outbox may submit the job again. Then the outcome shows the engine that the job has run, so it does
+            // not run again.
             if ($this->outbox->isPending($id)) {
                 $this->addAgain($id);
             } else {

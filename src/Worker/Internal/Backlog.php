@@ -60,7 +60,7 @@ final class Backlog
         return false;
     }
 
-    /** Takes up to `$maxTasks` tasks of the first batch that may run. Earlier batches go back to their maps. */
+    /** Takes up to `$maxTasks` tasks of the first batch that may run. Each earlier batch goes back to its MapRun. */
     public function shift(int $maxTasks): ?Batch
     {
         if ($this->waiting === []) {
@@ -87,7 +87,7 @@ final class Backlog
         return $to - $from === $count ? $batch : $batch->slice($from, $to);
     }
 
-    /** Adds tasks to the queue. Fails cancelled tasks instead, and drops tasks of a map whose loop was left. */
+    /** Adds tasks to the queue. Cancelled tasks fail instead. Drops tasks of map() if the loop over it was left. */
     public function add(Batch $batch): void
     {
         if ($batch->tasks === [] || $batch->source->isAbandoned()) {

@@ -87,7 +87,7 @@ final class FinishedJobs
     /**
      * Returns whether a job must run: the log does not have the job, or the job failed and $retryFailed is true.
      *
-     * @throws UsageException when the log has another command or another block size for this job number
+     * @throws UsageException when the log has another command, or another size of the standard input, for this job
      */
     public function needsRun(InputJob $job, bool $retryFailed): bool
     {

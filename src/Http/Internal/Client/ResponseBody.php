@@ -157,7 +157,7 @@ final class ResponseBody implements StreamInterface
         return $bytes;
     }
 
-    /** Records a use of the response. Otherwise, {@see StallTimeout} may fail requests that wait for a connection. */
+    /** Records that the caller still reads, so that {@see StallTimeout} does not fail requests that wait. */
     public function markUsed(): void
     {
         $this->connection?->markUsed();

@@ -157,7 +157,7 @@ final class SessionSetup
         }
     }
 
-    /** @return array<string, string> the options' settings and statement timeout; for old servers, also exact floats */
+    /** @return array<string, string> the options' settings and statement timeout; old servers: extra_float_digits */
     private function settings(): array
     {
         $settings = $this->options->settings;

@@ -15,10 +15,10 @@ final class CopyRunner
     /** Bytes of rows that are collected before they are sent in one message. */
     private const CHUNK_BYTES = 0x1_0000;
 
-    /** While more bytes than this wait to be written, no further rows are read from the caller. */
+    /** Limit of the bytes that are not written yet. Above this limit, no further rows are read from the caller. */
     private const MAX_UNWRITTEN_BYTES = 0x4_0000;
 
-    /** While more received bytes than this wait for the caller, reading from the server is paused. */
+    /** Limit of the received bytes that the caller has not read. Above it, reading from the server is paused. */
     private const MAX_UNREAD_BYTES = 0x10_0000;
 
     private ?Exchange $exchange = null;
@@ -182,7 +182,7 @@ final class CopyRunner
         $this->pipeline->write(($chunk === '' ? '' : FrontendMessages::copyData($chunk)) . FrontendMessages::COPY_DONE);
     }
 
-    /** @throws QueryException when the server reports an error; leaves out the data that the server's error quotes */
+    /** @throws QueryException when the server reports an error; the data that this error quotes is left out */
     private function awaitEnd(
         string $sql,
         #[\SensitiveParameter]
