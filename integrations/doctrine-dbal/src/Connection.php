@@ -395,9 +395,9 @@ final class Connection implements DriverConnection
                 return;
             }
             if ($hasOwnerEnded && !$this->isCounted) {
-                // Another fiber has called commit() or rollBack(). The call was refused, but Doctrine counts no
-                // transaction any more. So its rollBack(), for which the exception below asks, would fail. The call has
-                // set $isAborted, so ROLLBACK is sent before $sql.
+                // Another fiber has called commit() or rollBack(). The call was refused and has set $isAborted, but
+                // Doctrine counts no transaction any more. So Doctrine's rollBack() would fail, and must not be asked
+                // for by an exception. Instead, ROLLBACK is sent before $sql.
                 $this->owner = null;
 
                 return;

@@ -42,9 +42,10 @@ final class Driver extends AbstractPostgreSQLDriver
     private static array $registered = [];
 
     /**
-     * Gives a pool a name for the driver option "pool". The pool replaces an earlier pool with this name. Doctrine's
-     * result cache needs the name, because the cache serializes the parameters of the connection into its keys. So use
-     * the same name in all processes that share a result cache, and different names for different databases.
+     * Gives a pool a name for the driver option "pool". The pool replaces an earlier pool with this name. With
+     * Doctrine's result cache, give the name: the cache serializes the parameters of the connection for its keys, and a
+     * pool can't be serialized. So use the same name in all processes that share a result cache, and different names
+     * for different databases.
      */
     public static function registerPool(string $name, PostgresPool $pool): void
     {

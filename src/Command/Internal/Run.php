@@ -244,8 +244,8 @@ final class Run implements PendingCommandOwner, InputConsumer
 
     /**
      * Returns the lookahead: 0 with a halt policy, while the commands have too many bytes, and while the outputs have
-     * too many files. Large outputs are files, which exist as long as the caller keeps the results. So with a lookahead
-     * of 0, the run still reads commands for free slots. If the run waited for fewer files, it might wait forever.
+     * too many files. Even with a lookahead of 0, the run reads commands for free slots. It must not wait until there
+     * are fewer files: large outputs are files as long as the caller keeps the results, so the wait might never end.
      */
     private function lookahead(): int
     {

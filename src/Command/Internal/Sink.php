@@ -80,8 +80,9 @@ final class Sink
     }
 
     /**
-     * Drops the reference to the command, whose outcome is known. If the command was killed or lost, a function still
-     * receives the undelivered output. A stream does not, because the caller may close the stream now.
+     * Drops the reference to the command, whose outcome is known. If the command was killed or its launcher died, a
+     * target that is a function still receives the undelivered output. A stream does not, because the caller may close
+     * the stream now.
      */
     public function release(): void
     {

@@ -60,7 +60,7 @@ final class LauncherProtocol
     public const IDLE = 0x02;
     public const CANCELLED = 0x04;
 
-    /** In EXITED, with the reason: processes of the job still run under another user, or are blocked in the kernel. */
+    /** Added to the reason in EXITED if processes survive, because of another user or a block in the kernel. */
     public const SURVIVED = 0x10;
 
     /** In NOT_STARTED: no descriptor or process is available, and no running command of this launcher can free one. */

@@ -18,7 +18,7 @@ final class Program
     /** If setsid exists, this shell script runs a program in a new session, so that a terminal sends it no signals. */
     private const DETACH_SCRIPT = 'command -v setsid >/dev/null && exec setsid "$@"; exec "$@"';
 
-    /** Shell script that makes a guardian ignore signals, because it must act after this process has ended. */
+    /** Shell script of a guardian, which ends a test server after this process has ended. It ignores signals. */
     private const IGNORE_SIGNALS_SCRIPT = 'trap "" HUP INT QUIT TERM; ';
 
     /**

@@ -44,9 +44,9 @@ final class JobCancellations
     }
 
     /**
-     * Makes {@see send()} repeat unanswered cancellations, because the process ends before their answers arrive. An
-     * unanswered request may have had no effect, because the engine lacks its Lua script. The repetition sends the
-     * script too.
+     * Makes {@see send()} repeat unanswered cancellations, because the process ends before their answers arrive. A
+     * request names its Lua script by a hash. If the engine does not have the script, the request has no effect. So the
+     * repetition sends the script too.
      */
     public function repeatUnanswered(): void
     {
@@ -75,8 +75,8 @@ final class JobCancellations
     }
 
     /**
-     * Sends the unsent cancellations. For each job, yields the id and whether the engine has removed the job or does
-     * not know it. Returns false when the engine is not available.
+     * Sends the unsent cancellations. For each job, yields the id and a boolean: true if the engine does not have the
+     * job any more, because it was removed or unknown. Returns false when the engine is not available.
      *
      * @return \Generator<int, array{string, bool}, mixed, bool>
      */

@@ -95,8 +95,8 @@ final class StoredItems
                 throw $this->failure;
             } elseif ($this->outcome !== null) {
                 $outcome = $this->outcome;
-                // The engine keeps the items of an answer until the next request for items. If the last answer had
-                // items ($frames), no request follows, so end() makes the engine drop them.
+                // The engine keeps the items of an answer until the next request for items. If the last answer of the
+                // engine had items ($frames), no further request follows. So end() makes the engine drop these items.
                 $this->isReleased = $frames === [];
                 $this->end();
 

@@ -93,7 +93,7 @@ final class Waiters
         return array_keys($this->byJob);
     }
 
-    /** @return list<string> ids of jobs that a waiter's caller has cancelled */
+    /** @return list<string> ids of jobs with a waiter that is cancelled */
     public function cancelledJobIds(): array
     {
         $isCancelled = static fn(OutcomeReceiver $waiter): bool => $waiter->isCancelled();

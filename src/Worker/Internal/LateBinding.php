@@ -7,9 +7,10 @@ namespace Spindle\Worker\Internal;
 use Spindle\Internal\Warnings;
 
 /**
- * Finds out whether a closure depends on the class that `static` means (late static binding). A worker creates each
- * closure again in the class whose code contains the closure. There, `static` means that class and not a subclass. A
- * call of `self::run()` or `parent::run()` passes on the class of `static` to run(), so the code of run() is read, too.
+ * Finds out whether a closure depends on the class that `static` means (late static binding). A worker creates a
+ * closure that it receives again, and binds it to the class whose code contains the closure. So in the worker, `static`
+ * means that class, and not the subclass that it meant before. A call of `self::run()` or `parent::run()` passes on the
+ * class of `static` to run(), so the code of run() is read, too.
  */
 final class LateBinding
 {

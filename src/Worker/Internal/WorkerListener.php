@@ -60,7 +60,7 @@ final class WorkerListener
     /** Process that owns the socket. A fork shares the socket, and must not accept connections. */
     private readonly int $ownerPid;
 
-    /** @var (\Closure(): void)|null called when PHP destroys the open listener, or a connection after its greeting */
+    /** @var (\Closure(): void)|null called when PHP destroys this open listener, or an open and greeted connection */
     public ?\Closure $onDestroyed = null;
 
     /**

@@ -22,7 +22,7 @@ final class WorkerReplacement
         $this->ownerPid = (int) getmypid();
     }
 
-    /** Replaces outdated workers. This may fail waiting tasks, so the caller adds new tasks only after this call. */
+    /** Replaces outdated workers. Waiting tasks may fail in this call, so the caller adds new tasks only after it. */
     public function replaceOutdated(): void
     {
         $group = $this->workers->group();

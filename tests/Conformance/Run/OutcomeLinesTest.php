@@ -229,9 +229,6 @@ final class OutcomeLinesTest extends TestCase
                 'out/1/x%y/stdout' => "7\n", 'out/1/' . str_repeat('a', 255) . '/stdout' => "8\n",
             ],
         ];
-        yield 'results of an empty value' => [
-            [...$shell, 'out', 'echo {#} #', ':::', ''], '', 0, ['out/1/stdout' => "1\n"],
-        ];
         yield 'results of two inputs' => [
             [...$shell, 'out', 'echo', ':::', 'a', 'b', ':::', 'c'],
             '', 0, ['out/1/a/2/c/seq' => '1', 'out/1/b/2/c/stdout' => "b c\n"],

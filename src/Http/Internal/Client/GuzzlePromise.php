@@ -101,8 +101,9 @@ final class GuzzlePromise implements PromiseInterface
     }
 
     /**
-     * If `$unwrap` is false, also waits until the callbacks have returned. A promise of Guzzle's own class calls
-     * `wait(false)` on a promise that it depends on, and expects that a callback of that promise has settled it.
+     * If `$unwrap` is false, also waits until the callbacks have returned. The reason: if a promise of Guzzle's own
+     * class depends on this promise, it calls `wait(false)` here, and expects that it is settled when the call returns.
+     * A callback of this promise settles it.
      *
      * @throws CannotWaitException when PHP can't suspend the caller
      */
@@ -130,7 +131,7 @@ final class GuzzlePromise implements PromiseInterface
         }
     }
 
-    /** Calls wait() of a source of another class in another fiber. Some promises settle only if wait() is called. */
+    /** If the source is no GuzzlePromise, calls its wait() in a new fiber. Some promises settle only in wait(). */
     private function awaitSource(): void
     {
         if ($this->source instanceof self) {
@@ -213,7 +214,8 @@ final class GuzzlePromise implements PromiseInterface
     /**
      * Runs Guzzle's task queue, which has the callbacks of Guzzle's own promises, in the next turn of the event loop.
      * A fiber in Guzzle's Promise::wait() resumes before that turn, and runs the queue itself. Then a callback that
-     * suspends also suspends wait(). Otherwise, wait() would reject the promise before the callback settles it.
+     * suspends also suspends wait(). If the queue ran in another fiber, the callback would suspend that fiber, and
+     * wait() would reject the promise before the callback settles it.
      */
     private static function scheduleQueue(): void
     {

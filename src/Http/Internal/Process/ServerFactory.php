@@ -48,7 +48,8 @@ final readonly class ServerFactory
         $this->addCertificates($sockets, $application->options);
         $this->checkDescriptors($sockets);
         if ($file !== false) {
-            // A WorkerPool needs the loaded text of closures in this file, even after a deployment changed the file.
+            // A WorkerPool sends closures as their source text. A deployment may change this file, so the loaded text
+            // is kept.
             LoadedFiles::keepText($file);
         }
         if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemoryBytes) !== null) {

@@ -64,7 +64,7 @@ final readonly class RequestName
         return $current === '' ? $this->openRequests() : " while it handled {$current}";
     }
 
-    /** Returns the {@see clause()} when the process ends: for the request whose fiber exit() or a fatal error ended. */
+    /** Returns the {@see clause()} for the request whose fiber was ended by exit() or a fatal error. */
     public function clauseAtEnd(): string
     {
         foreach ($this->exchanges() as $exchange) {

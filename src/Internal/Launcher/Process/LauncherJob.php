@@ -19,7 +19,7 @@ final class LauncherJob
     public int $startedAt = 0;
     public int $lastOutputAt = 0;
 
-    /** Reason to end the job: TIMED_OUT, IDLE or CANCELLED, plus SURVIVED if a process survives; 0 if there is none. */
+    /** Why the launcher ends the job: TIMED_OUT, IDLE or CANCELLED; else 0. SURVIVED is added if a process remains. */
     public int $endReason = 0;
 
     /** Time of SIGKILL; after SIGKILL, time at which the job counts as unkillable. In ns of the monotonic clock. */
@@ -60,7 +60,7 @@ final class LauncherJob
     /** @var array<int, resource> without FFI: the launcher's ends of the pipes, by the child's descriptor */
     public array $pipes = [];
 
-    /** @var list<string> `NAME=value`, environment that the pool sent last before the job */
+    /** @var list<string> inherited environment as `NAME=value`: the last one that the pool sent before the job */
     public array $inherited = [];
 
     /** @var resource|null without FFI: process handle */

@@ -178,8 +178,9 @@ final class MessageReader
 
     /**
      * Returns the messages of the last rows, followed by {@see PADDING} bytes without a meaning. With the padding, a
-     * value of fixed size can be read without a check of the string's length. Usually the padding is a part of the next
-     * message, so that no copy is needed to append it. Large rows leave the buffer, so that memory holds them once.
+     * value of fixed size can be read without a check of the string's length. Usually, the bytes that follow in the
+     * buffer serve as the padding: the start of the next message. This saves the second copy that appending would need.
+     * Large rows leave the buffer, so that memory holds them once.
      */
     public function rowMessages(): string
     {
@@ -220,7 +221,7 @@ final class MessageReader
         $this->checkedBytes = $received;
 
         // Memory must hold the missing bytes and a second copy of the message: a row is copied out of the buffer.
-        // Later, a value of the row is copied out of the row. At that time, the buffer has no copy any more.
+        // Later, a value is copied out of the row. By then, the buffer has released its copy.
         return !(new FreeMemory())->allowsPart(2 * $length - $received, $length);
     }
 

@@ -15,7 +15,7 @@ final class QuotedValues
     /** Maximum bytes of a value that is decoded in order to search for its parts. */
     private const MAX_DECODED_BYTES = 0x10_0000;
 
-    /** Number of first bytes of a value to search for in a truncated message, which may end within the value. */
+    /** A truncated message may end within a value, so only this many first bytes of a value are searched for. */
     private const PREFIX_BYTES = 64;
 
     private function __construct(private readonly Types $types, private readonly string $message) {}

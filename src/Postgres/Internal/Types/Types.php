@@ -106,8 +106,9 @@ final class Types
 
     /**
      * Returns whether the encoding of a value depends on the type of its parameter. null and integers have the same
-     * text for all types. Floats have, too, except in {@see JsonMode::Lossless}: there, JSON types write 1.0 instead of
-     * 1, and refuse NAN and INF. For booleans, numeric types need 0 or 1, and JSON needs false or true.
+     * text for all types. Floats also have one text for all types, except in {@see JsonMode::Lossless}: there, JSON
+     * types write 1.0 instead of 1, and refuse NAN and INF. For booleans, numeric types need 0 or 1, and JSON needs
+     * false or true.
      */
     public function needsType(#[\SensitiveParameter] mixed $value): bool
     {

@@ -19,7 +19,7 @@ final class Mailbox
     /** Seconds between two PING commands, which detect a broken connection. */
     private const PING_INTERVAL = 5.0;
 
-    /** Seconds between attempts to open a refused mailbox. A request to the engine starts an attempt earlier. */
+    /** Seconds between attempts to open a refused mailbox. A request to the engine starts an attempt immediately. */
     private const REFUSED_PAUSE_SECONDS = 30.0;
 
     private ?RedisConnection $connection = null;
@@ -123,7 +123,8 @@ final class Mailbox
         }
         $this->connection = $connection;
         $this->failureCount = 0;
-        // In the first attempt, ensureNotRefused() delays all requests. So if the attempt succeeds, no message is lost.
+        // In the first attempt, ensureNotRefused() delays all requests. So the engine can't have sent a message before
+        // the attempt succeeds, and none is lost.
         $mayHaveLostMessages = !$this->isFirstAttempt;
         $this->attemptEnded(null);
         $connection->listen($this->onData(...));

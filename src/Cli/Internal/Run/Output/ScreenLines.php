@@ -127,7 +127,7 @@ final class ScreenLines
         $this->down($last - $row);
     }
 
-    /** Moves the cursor down; up if $rows is negative. Unlike Cursor::moveDown(), line feeds scroll in the last row. */
+    /** Moves the cursor; up if $rows is negative. Uses line feeds, which scroll in the last row, unlike moveDown(). */
     private function down(int $rows): void
     {
         $rows < 0 ? $this->up(-$rows) : $this->raw(str_repeat("\n", $rows));
