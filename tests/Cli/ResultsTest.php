@@ -46,8 +46,10 @@ final class ResultsTest extends SpindleCommandTestCase
         self::assertOutcome(0, '', $this->spindle(['--results', '{}/', 'echo', ':::', '']));
         self::assertOutcome(0, '', $this->spindle(['--results', 'x{1}/{2}', 'echo', ':::', '', 'a', ':::', '', 'b']));
 
+        self::assertOutcome(0, '', $this->spindle(['--results', '{2}z/', '-N', '2', 'echo', ':::', 'a']));
+
         self::assertFileExists($this->path('\0empty/stdout'));
-        self::assertSame(['\0empty', 'x\0empty', 'xa'], $this->entries(''));
+        self::assertSame(['\0empty', '\0emptyz', 'x\0empty', 'xa'], $this->entries(''));
         self::assertContains('\0empty', $this->entries('xa'));
     }
 

@@ -32,7 +32,7 @@ final class QuotedPlace
     private const EXPANSION_PATTERN = '#\[(?!\[?\s)|\~[^\s/]*$|\{[^\s}]*$#D';
 
     /** Matches the text before the name of a variable or function. */
-    private const NAME_PATTERN = '~\b(?:for|select|function)[ \t]+$~D';
+    private const NAME_PATTERN = '~\b(?:for|select|function|coproc)(?:[ \t]|\\\\\n)+$~D';
 
     /**
      * Matches text in double quotes after which a plain value needs no further quotes. The character class must not
@@ -73,7 +73,7 @@ final class QuotedPlace
         $this->allowsPlain = match ($quotes) {
             OpenQuotes::None => preg_match(self::EXPANSION_PATTERN, $earlier) !== 1
                 && preg_match(self::NAME_PATTERN, $earlier) !== 1
-                && preg_match('~^\s*\(~', $later) !== 1
+                && preg_match('~^(?:\s|\\\\\n)*\(~', $later) !== 1
                 && ($isDelimited || $isInArgument),
             OpenQuotes::Single => true,
             OpenQuotes::Double => preg_match(self::BEFORE_IN_DOUBLE_PATTERN, $earlier) === 1,

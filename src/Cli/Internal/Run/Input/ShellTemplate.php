@@ -16,10 +16,12 @@ final class ShellTemplate implements TemplateBody
     /** Matches the characters between two words, unless escaped. With -X, a word with {} is repeated for each value. */
     private const WORD_END_PATTERN = '~\\\\.(*SKIP)(*FAIL)|([ \t\n;&|<>()]+)~s';
 
-    private const QUOTED_PATTERN = "~'[^']*'|\"(?:[^\"\\\\]++|\\\\.)*+\"|\\\\.~s";
+    /** Matches text in quotes, an escaped character, or ${...}. */
+    private const QUOTED_PATTERN = "~'[^']*'|\"(?:[^\"\\\\]++|\\\\.)*+\"|\\\\.|\\$\{[^}]*+\}~s";
 
     /** Matches a complete assignment or redirection, which can stand before a list. */
-    private const COMPLETE_PATTERN = '~(?<=[\s;&|()])\w+\+?=[^\s`()]*(?=\s)|[<>][&|]?\s*[^\s`()<>]+(?=\s)~';
+    private const COMPLETE_PATTERN = '~(?<=[\s;&|()])\w+\+?=[^\s`()<>;&|]*(?=[\s;&|)])'
+        . '|(?:<|>>?)[&|]?+\s*+[^\s`()<>;&|]+(?=[\s;&|)])~';
 
     /** Matches the start of a comment, or of an incomplete assignment or redirection. No list may follow this start. */
     private const INCOMPLETE_PATTERN = '~[<>]|[\s;&|()]\w+(?:\[.*\])?\+?=|[\s;&|()]#~s';
@@ -136,31 +138,70 @@ final class ShellTemplate implements TemplateBody
     }
 
     /**
+     * Returns the quotes around each replacement string. Also scans the line as it is with fewer values: a replacement
+     * string without a value is replaced with nothing, so the text after it may have another meaning.
+     *
      * @param list<string|Replacement> $parts
      *
-     * @return list<OpenQuotes> the quotes around each replacement string
+     * @return array<int, OpenQuotes> by number of the replacement string, from 0
      */
     private static function openQuotes(array $parts): array
+    {
+        $openQuotes = self::scan($parts, \PHP_INT_MAX);
+        $positions = array_map(
+            static fn(string|Replacement $part): int => \is_string($part) ? 0 : abs($part->position ?? 1),
+            $parts,
+        );
+        foreach (array_unique($positions) as $position) {
+            foreach ($position === 0 ? [] : self::scan($parts, $position - 1) as $index => $quotes) {
+                $replacement = $parts[2 * $index + 1];
+                \assert($replacement instanceof Replacement);
+                if ($quotes !== $openQuotes[$index] && !$replacement->isNumber()) {
+                    throw self::unsafe($replacement->text, 'in other quotes if a value before it is missing');
+                }
+            }
+        }
+
+        return $openQuotes;
+    }
+
+    /**
+     * Scans the line as it is for a job with a number of values.
+     *
+     * @param list<string|Replacement> $parts
+     *
+     * @return array<int, OpenQuotes> the quotes around each replacement string that has a value, by its number from 0
+     */
+    private static function scan(array $parts, int $valueCount): array
     {
         $scanner = new ShellLineScanner();
         $openQuotes = [];
         $refused = [];
-        foreach ($parts as $part) {
+        $text = '';
+        foreach ($parts as $i => $part) {
             if (\is_string($part)) {
-                $scanner->read($part);
+                $text .= $part;
                 continue;
             }
-            $openQuotes[] = $scanner->openQuotes();
+            if (!$part->isNumber() && abs($part->position ?? 1) > $valueCount) {
+                continue;
+            }
+            $scanner->read($text);
+            $text = '';
+            $openQuotes[$i >> 1] = $scanner->openQuotes();
             $place = $scanner->refusalReason();
             if ($place === 'directly after $' || !$part->isNumber()) {
                 $refused[] = [$part->text, $place];
             }
             $scanner->valueInserted();
         }
+        $scanner->read($text);
         foreach ($refused as [$replacement, $place]) {
             $place = $scanner->hasHereDocument() ? 'in a line with a here-document (<<)' : $place;
             if ($place !== null) {
-                throw self::unsafe($replacement, $place);
+                $condition = $valueCount === \PHP_INT_MAX ? '' : ' if a value before it is missing';
+
+                throw self::unsafe($replacement, $place . $condition);
             }
         }
 
@@ -193,7 +234,8 @@ final class ShellTemplate implements TemplateBody
                     . ' give the position of a value, such as {1}',
                 );
             }
-            $before .= 'v';
+            // A job may have too few values for a position after the first. Then nothing is in this place.
+            $before .= abs($part->position ?? 1) > 1 ? '' : 'v';
         }
     }
 

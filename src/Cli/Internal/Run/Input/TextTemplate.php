@@ -59,16 +59,21 @@ final class TextTemplate
     /**
      * Returns the text for a job. Several values have blanks between them.
      *
-     * @param string $empty text in place of an empty value
+     * @param string $empty text in place of an empty or missing value
      */
     public function text(InputJob $job, string $empty = ''): string
     {
         $text = '';
         $values = $job->values->list();
         foreach ($this->parts as $part) {
-            $text .= \is_string($part) ? $part : implode(' ', array_map(
+            if (\is_string($part)) {
+                $text .= $part;
+                continue;
+            }
+            $texts = $part->texts($values, $values, $job->sequence, (string) $job->slot);
+            $text .= implode(' ', array_map(
                 static fn(string $value): string => $value === '' ? $empty : $value,
-                $part->texts($values, $values, $job->sequence, (string) $job->slot),
+                $texts === [] ? [''] : $texts,
             ));
         }
 

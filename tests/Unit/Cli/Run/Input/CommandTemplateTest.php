@@ -227,6 +227,11 @@ final class CommandTemplateTest extends TestCase
             "echo a\\;\\\n#{}",
             '{} after a word or operator that is continued on the next line',
         ];
+        yield 'a comment after a position' => ['echo {2}#{1}', '{1} in a comment if a value before it is missing'];
+        yield 'a subscript after a position' => [
+            '{-2}y[{1}]=1',
+            '{1} inside x[...] if a value before it is missing',
+        ];
         yield 'a test of bash' => ['[[ {} -eq 1 ]]', '{} after [['];
         yield 'a test of bash with a parenthesis' => ['[[({} -eq 1) ]]', '{} after [['];
         yield 'a redirection that is continued' => [
@@ -307,6 +312,12 @@ final class CommandTemplateTest extends TestCase
         yield 'an assignment after a redirection' => ['>|f {}=x', 'a', ">|f 'a'=x"];
         yield 'an assignment after an escaped operator' => ['y=\\;b {}=x', 'a', "y=\\;b 'a'=x"];
         yield 'the name of a variable' => ['for {} in b; do :; done', 'a', "for 'a' in b; do :; done"];
+        yield 'the name of a variable on the next line' => [
+            "for \\\n{} in b; do :; done",
+            'a',
+            "for \\\n'a' in b; do :; done",
+        ];
+        yield 'the name of a coprocess' => ['coproc {} { :; }', 'a', "coproc 'a' { :; }"];
         yield 'the name of a function' => ['{} () { :; }', 'a', "'a' () { :; }"];
         yield 'a sequence of bash' => ['echo {1..{}..2}', '5', "echo {1..'5'..2}"];
         yield 'a test, which is no class' => ['[ -f {} ]', 'a-c', '[ -f a-c ]'];
@@ -375,6 +386,29 @@ final class CommandTemplateTest extends TestCase
             self::assertSame($expected, $template->joinedCommand("a b\0\0c", 7, 1)->words());
             self::assertSame($expected, $template->command(['a b', '', 'c'], 7, 1)->words());
         }
+    }
+
+    #[TestWith(['>| {} echo', false])]
+    #[TestWith(['<& {} echo', false])]
+    #[TestWith(['x=a> {} echo', false])]
+    #[TestWith(['x=a;>> {} echo', false])]
+    #[TestWith(['x=${y:-a b}{} echo', false])]
+    #[TestWith(['>${y:-a b}{} echo', false])]
+    #[TestWith(['> {2} {}', false])]
+    #[TestWith(['> {1} {}', true])]
+    #[TestWith(['date >>log; echo {}', true])]
+    #[TestWith(['(date >log); echo {}', true])]
+    #[TestWith(['date 2>&1 {}', true])]
+    #[TestWith(['x=1;echo {}', true])]
+    public function testAListIsOnlyAllowedAmongWords(string $line, bool $isAllowed): void
+    {
+        if (!$isAllowed) {
+            $this->expectException(UsageException::class);
+            $this->expectExceptionMessage('after =, <, > or #');
+        }
+        $template = CommandTemplate::fromWords([$line], hasLists: true);
+
+        self::assertStringContainsString("b 'c d'", (string) $template->command(['b', 'c d'], 1, 1)->line);
     }
 
     #[TestWith(['echo a\\ #{}', "echo a\\ #'b' a\\ #'c d'"])]
