@@ -41,6 +41,12 @@ final class QuotedPlace
      */
     private const BEFORE_IN_DOUBLE_PATTERN = '~[ \t"/.:=,-]\w*$~D';
 
+    /** Matches a redirection without its file. */
+    private const REDIRECTION_PATTERN = '~[<>][&|]?(?:[ \t]|\\\\\n)*$~D';
+
+    /** Whether blanks surround the place, so that the line keeps its meaning if nothing is inserted. */
+    private readonly bool $isAlone;
+
     /** Whether a plain value ({@see ShellQuotes::PLAIN_PATTERN}) can be inserted here without further quotes. */
     private readonly bool $allowsPlain;
 
@@ -68,6 +74,9 @@ final class QuotedPlace
             && ($after !== '' || $i + 2 === \count($parts))
             && preg_match(self::BEFORE_PLAIN_PATTERN, $before) === 1
             && preg_match(self::AFTER_PLAIN_PATTERN, $after) === 1;
+        $this->isAlone = ($before !== '' || $i === 1)
+            && ($after !== '' || $i + 2 === \count($parts))
+            && self::isAlone($before, $after, $earlier);
         $isInArgument = preg_match(self::IN_ARGUMENT_PATTERN, $earlier) === 1
             && preg_match(self::REST_OF_ARGUMENT_PATTERN, $later) === 1;
         $this->allowsPlain = match ($quotes) {
@@ -92,6 +101,19 @@ final class QuotedPlace
             OpenQuotes::Double => $isPlain ? $value : "\"{$quoted}\"",
             OpenQuotes::Refused => $value,
         };
+    }
+
+    /** Returns the text for a position for which the job has no value. */
+    public function textWithoutValue(): string
+    {
+        return $this->quotes !== OpenQuotes::None || $this->isAlone || $this->replacement->isList() ? '' : "''";
+    }
+
+    private static function isAlone(string $before, string $after, string $earlier): bool
+    {
+        return preg_match('~(?:^|\s)$~D', $before) === 1
+            && preg_match('~^(?:\s|$)~D', $after) === 1
+            && preg_match(self::REDIRECTION_PATTERN, $earlier) !== 1;
     }
 
     private static function isSpecial(string $value): bool

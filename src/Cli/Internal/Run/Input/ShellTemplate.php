@@ -19,6 +19,12 @@ final class ShellTemplate implements TemplateBody
     /** Matches text in quotes, an escaped character, or ${...}. */
     private const QUOTED_PATTERN = "~'[^']*'|\"(?:[^\"\\\\]++|\\\\.)*+\"|\\\\.|\\$\{[^}]*+\}~s";
 
+    /** Matches quotes with $(...) that contain no other quotes or parentheses. */
+    private const SIMPLE_PATTERN = '~"[^"\\\\`$]*\$\([^()"\'`\\\\]*\)[^"\\\\`$]*"~';
+
+    /** Matches constructs whose end {@see QUOTED_PATTERN} may not find: quotes and braces that can be nested. */
+    private const NESTED_PATTERN = '~"(?:[^"\\\\`$]|\\\\.|\$(?!\())*+(?:\$\(|`)|\$\{[^}]*[\\\\$"\'`{]~s';
+
     /** Matches a complete assignment or redirection, which can stand before a list. */
     private const COMPLETE_PATTERN = '~(?<=[\s;&|()])\w+\+?=[^\s`()<>;&|]*(?=[\s;&|)])'
         . '|(?:<|>>?)[&|]?+\s*+[^\s`()<>;&|]+(?=[\s;&|)])~';
@@ -96,8 +102,8 @@ final class ShellTemplate implements TemplateBody
                 } else {
                     $old = $part->replacement->text($values, $count, $sequence, $slot);
                     $new = $part->replacement->text($values, $total, $sequence, $slot);
-                    $bytes -= $old === null ? 0 : \strlen($part->quote($old)) * $oldCopies;
-                    $bytes += $new === null ? 0 : \strlen($part->quote($new)) * $newCopies;
+                    $bytes -= \strlen($old === null ? $part->textWithoutValue() : $part->quote($old)) * $oldCopies;
+                    $bytes += \strlen($new === null ? $part->textWithoutValue() : $part->quote($new)) * $newCopies;
                 }
             }
         }
@@ -119,7 +125,7 @@ final class ShellTemplate implements TemplateBody
                 continue;
             }
             $texts = $part->replacement->texts($values, $listed, $sequence, $slot);
-            $text .= implode(' ', array_map($part->quote(...), $texts));
+            $text .= $texts === [] ? $part->textWithoutValue() : implode(' ', array_map($part->quote(...), $texts));
         }
 
         return $text;
@@ -138,70 +144,31 @@ final class ShellTemplate implements TemplateBody
     }
 
     /**
-     * Returns the quotes around each replacement string. Also scans the line as it is with fewer values: a replacement
-     * string without a value is replaced with nothing, so the text after it may have another meaning.
-     *
      * @param list<string|Replacement> $parts
      *
-     * @return array<int, OpenQuotes> by number of the replacement string, from 0
+     * @return list<OpenQuotes> the quotes around each replacement string
      */
     private static function openQuotes(array $parts): array
-    {
-        $openQuotes = self::scan($parts, \PHP_INT_MAX);
-        $positions = array_map(
-            static fn(string|Replacement $part): int => \is_string($part) ? 0 : abs($part->position ?? 1),
-            $parts,
-        );
-        foreach (array_unique($positions) as $position) {
-            foreach ($position === 0 ? [] : self::scan($parts, $position - 1) as $index => $quotes) {
-                $replacement = $parts[2 * $index + 1];
-                \assert($replacement instanceof Replacement);
-                if ($quotes !== $openQuotes[$index] && !$replacement->isNumber()) {
-                    throw self::unsafe($replacement->text, 'in other quotes if a value before it is missing');
-                }
-            }
-        }
-
-        return $openQuotes;
-    }
-
-    /**
-     * Scans the line as it is for a job with a number of values.
-     *
-     * @param list<string|Replacement> $parts
-     *
-     * @return array<int, OpenQuotes> the quotes around each replacement string that has a value, by its number from 0
-     */
-    private static function scan(array $parts, int $valueCount): array
     {
         $scanner = new ShellLineScanner();
         $openQuotes = [];
         $refused = [];
-        $text = '';
-        foreach ($parts as $i => $part) {
+        foreach ($parts as $part) {
             if (\is_string($part)) {
-                $text .= $part;
+                $scanner->read($part);
                 continue;
             }
-            if (!$part->isNumber() && abs($part->position ?? 1) > $valueCount) {
-                continue;
-            }
-            $scanner->read($text);
-            $text = '';
-            $openQuotes[$i >> 1] = $scanner->openQuotes();
+            $openQuotes[] = $scanner->openQuotes();
             $place = $scanner->refusalReason();
             if ($place === 'directly after $' || !$part->isNumber()) {
                 $refused[] = [$part->text, $place];
             }
             $scanner->valueInserted();
         }
-        $scanner->read($text);
         foreach ($refused as [$replacement, $place]) {
             $place = $scanner->hasHereDocument() ? 'in a line with a here-document (<<)' : $place;
             if ($place !== null) {
-                $condition = $valueCount === \PHP_INT_MAX ? '' : ' if a value before it is missing';
-
-                throw self::unsafe($replacement, $place . $condition);
+                throw self::unsafe($replacement, $place);
             }
         }
 
@@ -223,19 +190,20 @@ final class ShellTemplate implements TemplateBody
                 $before .= $part;
                 continue;
             }
+            $text = (string) preg_replace(self::SIMPLE_PATTERN, 'q', str_replace("\\\n", '', $before));
+            $isUnclear = preg_match(self::NESTED_PATTERN, $text) === 1 && strpbrk($text, '<>=') !== false;
             $code = (string) preg_replace(
                 self::COMPLETE_PATTERN,
                 '',
-                (string) preg_replace(self::QUOTED_PATTERN, 'q', $before),
+                (string) preg_replace(self::QUOTED_PATTERN, 'q', $text),
             );
-            if ($part->isList() && preg_match(self::INCOMPLETE_PATTERN, $code) === 1) {
+            if ($part->isList() && ($isUnclear || preg_match(self::INCOMPLETE_PATTERN, $code) === 1)) {
                 throw new UsageException(
                     "the command contains {$part->text} after =, <, > or #, where only one value can be inserted;"
                     . ' give the position of a value, such as {1}',
                 );
             }
-            // A job may have too few values for a position after the first. Then nothing is in this place.
-            $before .= abs($part->position ?? 1) > 1 ? '' : 'v';
+            $before .= 'v';
         }
     }
 

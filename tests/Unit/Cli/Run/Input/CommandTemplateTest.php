@@ -227,11 +227,6 @@ final class CommandTemplateTest extends TestCase
             "echo a\\;\\\n#{}",
             '{} after a word or operator that is continued on the next line',
         ];
-        yield 'a comment after a position' => ['echo {2}#{1}', '{1} in a comment if a value before it is missing'];
-        yield 'a subscript after a position' => [
-            '{-2}y[{1}]=1',
-            '{1} inside x[...] if a value before it is missing',
-        ];
         yield 'a test of bash' => ['[[ {} -eq 1 ]]', '{} after [['];
         yield 'a test of bash with a parenthesis' => ['[[({} -eq 1) ]]', '{} after [['];
         yield 'a redirection that is continued' => [
@@ -388,13 +383,32 @@ final class CommandTemplateTest extends TestCase
         }
     }
 
+    #[TestWith(['echo {2}#{1}', "echo ''#'x y'"])]
+    #[TestWith(['{-2}y[{1}]=1', null])]
+    #[TestWith(['sort >{2} {1}', "sort >'' 'x y'"])]
+    #[TestWith(["sort > \\\n{2} {1}", "sort > \\\n'' 'x y'"])]
+    #[TestWith(['echo {2} {1}', "echo  'x y'"])]
+    #[TestWith(['echo "{2}" {1} a{2}', "echo \"\" 'x y' a''"])]
+    public function testAMissingValueKeepsTheMeaningOfTheTextAfterIt(string $line, ?string $expected): void
+    {
+        $template = CommandTemplate::fromWords([$line]);
+
+        self::assertSame($expected ?? "''y['x y']=1", $template->command(['x y'], 1, 1)->line);
+    }
+
+    #[TestWith(['> "$(date "+%F %T")"{} echo', false])]
+    #[TestWith(['> "`echo "a b"`"{} echo', false])]
+    #[TestWith(['> ${x:-${y:-a} b}{} echo', false])]
+    #[TestWith(["> \\\n {} echo", false])]
+    #[TestWith(["echo \\\n# it's\n> '{}'", false])]
+    #[TestWith(['date >>"$(date +%F).log" {}', true])]
+    #[TestWith(['x="$(date)"; echo "$x" {}', true])]
     #[TestWith(['>| {} echo', false])]
     #[TestWith(['<& {} echo', false])]
     #[TestWith(['x=a> {} echo', false])]
     #[TestWith(['x=a;>> {} echo', false])]
     #[TestWith(['x=${y:-a b}{} echo', false])]
     #[TestWith(['>${y:-a b}{} echo', false])]
-    #[TestWith(['> {2} {}', false])]
     #[TestWith(['> {1} {}', true])]
     #[TestWith(['date >>log; echo {}', true])]
     #[TestWith(['(date >log); echo {}', true])]
