@@ -11,7 +11,7 @@ final class ArgumentSize
     private const MAX_ARG_STRLEN = 131072;
 
     /** Smallest limit of exec for all arguments and variables together, however small `ulimit -s` is. */
-    private const MIN_TOTAL_BYTES = 131072;
+    public const MIN_TOTAL_BYTES = 131072;
 
     /** Largest limit of exec for all arguments and variables together, however large `ulimit -s` is. */
     private const MAX_TOTAL_BYTES = 6 << 20;
@@ -50,8 +50,8 @@ final class ArgumentSize
         return new StartFailure(
             126,
             "Argument list too long: the arguments have {$words} bytes and the environment has {$variables}, but the"
-                . " limit for both is {$limit} (a quarter of ulimit -s, 6 MiB at most). Pass the values on standard"
-                . ' input or in a file',
+                . " limit for both is {$limit} (a quarter of ulimit -s, from 128 KiB to 6 MiB). Pass the values on"
+                . ' standard input or in a file',
         );
     }
 

@@ -157,7 +157,7 @@ final class SessionSetup
         }
     }
 
-    /** @return array<string, string> the options' settings and statement timeout; old servers: extra_float_digits */
+    /** @return array<string, string> settings and statement timeout, and extra_float_digits for old servers */
     private function settings(): array
     {
         $settings = $this->options->settings;

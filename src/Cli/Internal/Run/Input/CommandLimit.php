@@ -19,9 +19,6 @@ final class CommandLimit
      */
     public const PACKED_BYTES = 1 << 17;
 
-    /** Bytes that Linux always allows for arguments plus environment, however small the stack's limit is. */
-    private const MIN_BYTES = 1 << 17;
-
     /** Bytes that a command leaves free, as POSIX requires of xargs: a program may add variables to its environment. */
     private const HEADROOM_BYTES = 2048;
 
@@ -43,7 +40,7 @@ final class CommandLimit
     /** Returns the largest size of a command in bytes: its words, each with a NUL byte and a pointer to the word. */
     public static function bytes(): int
     {
-        $total = max(self::MIN_BYTES, ArgumentSize::totalBytes() ?? 0);
+        $total = max(ArgumentSize::MIN_TOTAL_BYTES, ArgumentSize::totalBytes() ?? 0);
         $environment = 0;
         foreach (Environment::variables() as $name => $value) {
             $environment += \strlen("{$name}={$value}") + 1 + self::POINTER_BYTES;

@@ -70,13 +70,11 @@ final class QuotedPlace
         // $earlier and $later leave out the other replacements, because these may be replaced with nothing.
         $earlier = implode('', array_filter(\array_slice($parts, 0, $i), \is_string(...)));
         $later = implode('', array_filter(\array_slice($parts, $i + 1), \is_string(...)));
-        $isDelimited = ($before !== '' || $i === 1)
-            && ($after !== '' || $i + 2 === \count($parts))
+        $touchesAnother = $before === '' && $i > 1 || $after === '' && $i + 2 < \count($parts);
+        $isDelimited = !$touchesAnother
             && preg_match(self::BEFORE_PLAIN_PATTERN, $before) === 1
             && preg_match(self::AFTER_PLAIN_PATTERN, $after) === 1;
-        $this->isAlone = ($before !== '' || $i === 1)
-            && ($after !== '' || $i + 2 === \count($parts))
-            && self::isAlone($before, $after, $earlier);
+        $this->isAlone = !$touchesAnother && self::isAlone($before, $after, $earlier);
         $isInArgument = preg_match(self::IN_ARGUMENT_PATTERN, $earlier) === 1
             && preg_match(self::REST_OF_ARGUMENT_PATTERN, $later) === 1;
         $this->allowsPlain = match ($quotes) {
@@ -103,7 +101,7 @@ final class QuotedPlace
         };
     }
 
-    /** Returns the text for a position for which the job has no value. */
+    /** Returns the text for a position without a value: '' where the text around it would get another meaning. */
     public function textWithoutValue(): string
     {
         return $this->quotes !== OpenQuotes::None || $this->isAlone || $this->replacement->isList() ? '' : "''";

@@ -58,8 +58,8 @@ final class ShellLineScanner
         for ($at = 0, $length = \strlen($text); $at < $length; $at += $step) {
             $this->pending = '';
             $step = max(1, $this->step($text, $at));
-            if (substr($text, $at, 2) !== "\\\n") {
-                $isEscape = $text[$at] === '\\' && $step === 2;
+            $isEscape = $text[$at] === '\\' && $step === 2;
+            if (!$isEscape || ($text[$at + 1] ?? '') !== "\n") {
                 $this->previous = $isEscape ? 'x' : $text[min($at + $step, $length) - 1];
             }
         }
