@@ -183,12 +183,12 @@ final class UsageTest extends SpindleCommandTestCase
         ];
         yield 'several values after =' => [
             ['run', '-m', 'x={} touch ran', ':::', 'a', 'b'],
-            'the command contains {} after =, <, > or #, where only one value can be inserted; give the position of a'
+            'the command contains {} after =, < or >, where only one value can be inserted; give the position of a'
             . ' value, such as {1}',
         ];
         yield 'several values after = behind a long string' => [
             ['run', '-m', ': "' . str_repeat('x', 50_000) . '"; x={} touch ran', ':::', 'a', 'b'],
-            'the command contains {} after =, <, > or #, where only one value can be inserted; give the position of a'
+            'the command contains {} after =, < or >, where only one value can be inserted; give the position of a'
             . ' value, such as {1}',
         ];
         yield 'a position among many values' => [

@@ -47,6 +47,12 @@ final class ShellLineScanner
     /** Number of open constructs around a word after >&, which bash expands twice; null outside of such a word. */
     private ?int $duplicationDepth = null;
 
+    /** Number of open constructs around the value of an assignment or the word after < or >; null outside of both. */
+    private ?int $singleValueDepth = null;
+
+    /** Whether all characters of the current word can be part of a variable's name. */
+    private bool $isName = false;
+
     /** Number of open constructs around a subscript x[...], which bash may execute; null outside of a subscript. */
     private ?int $subscriptDepth = null;
 
@@ -69,6 +75,7 @@ final class ShellLineScanner
     {
         $this->pending = '';
         $this->previous = 'x';
+        $this->isName = $this->isName || $this->atWordStart;
         $this->atWordStart = false;
     }
 
@@ -101,6 +108,12 @@ final class ShellLineScanner
             $innermost !== self::SINGLE_QUOTES && $this->pending === '$' => 'directly after $',
             default => null,
         };
+    }
+
+    /** Returns whether a second value would not belong to the assignment or redirection of the first value. */
+    public function allowsOnlyOneValue(): bool
+    {
+        return $this->singleValueDepth !== null;
     }
 
     /** Returns whether the scanned code has <<, which begins a here-document, or <<<, a here-string of bash. */
@@ -217,9 +230,14 @@ final class ShellLineScanner
         $character = $text[$at];
         $wasWordStart = $this->atWordStart;
         $this->atWordStart = str_contains(" \t\n;&|()<>", $character);
-        if ($this->atWordStart && !$wasWordStart && $this->duplicationDepth === \count($this->openConstructs)) {
-            $this->duplicationDepth = null;
+        if ($this->atWordStart && !$wasWordStart) {
+            $this->endWord();
         }
+        $isAssignment = $character === '=' && !$wasWordStart && ($this->isName || str_contains(']+', $this->previous));
+        if ($isAssignment) {
+            $this->singleValueDepth ??= \count($this->openConstructs);
+        }
+        $this->isName = ($wasWordStart || $this->isName) && preg_match('/\w/', $character) === 1;
         $step = $wasWordStart ? $this->readWordStart($text, $at) : 0;
         if ($step > 0) {
             return $step;
@@ -255,8 +273,17 @@ final class ShellLineScanner
         };
     }
 
+    /** Ends the word after >&, < or >, or the value of an assignment, but not a word around the innermost construct. */
+    private function endWord(): void
+    {
+        $depth = \count($this->openConstructs);
+        $this->duplicationDepth = $this->duplicationDepth === $depth ? null : $this->duplicationDepth;
+        $this->singleValueDepth = $this->singleValueDepth === $depth ? null : $this->singleValueDepth;
+    }
+
     private function readRedirection(string $text, int $at): int
     {
+        $this->singleValueDepth ??= \count($this->openConstructs);
         $operator = substr($text, $at, 2);
         $this->hasHereDocument = $this->hasHereDocument || $operator === '<<';
         // Bash begins a new word after >&-, other shells do not.
@@ -306,6 +333,9 @@ final class ShellLineScanner
     {
         if (\in_array(end($this->openConstructs), [self::SUBSHELL, self::COMMAND_SUBSTITUTION], true)) {
             $this->atWordStart = array_pop($this->openConstructs) === self::SUBSHELL;
+            if ($this->atWordStart) {
+                $this->endWord();
+            }
         }
 
         return 1;

@@ -13,24 +13,11 @@ use Spindle\Command\Command;
  */
 final class ShellTemplate implements TemplateBody
 {
-    /** Matches the characters between two words, unless escaped. With -X, a word with {} is repeated for each value. */
-    private const WORD_END_PATTERN = '~\\\\.(*SKIP)(*FAIL)|([ \t\n;&|<>()]+)~s';
-
-    /** Matches text in quotes, an escaped character, or ${...}. */
-    private const QUOTED_PATTERN = "~'[^']*'|\"(?:[^\"\\\\]++|\\\\.)*+\"|\\\\.|\\$\{[^}]*+\}~s";
-
-    /** Matches quotes with $(...) that contain no other quotes or parentheses. */
-    private const SIMPLE_PATTERN = '~"[^"\\\\`$]*\$\([^()"\'`\\\\]*\)[^"\\\\`$]*"~';
-
-    /** Matches constructs whose end {@see QUOTED_PATTERN} may not find: quotes and braces that can be nested. */
-    private const NESTED_PATTERN = '~"(?:[^"\\\\`$]|\\\\.|\$(?!\())*+(?:\$\(|`)|\$\{[^}]*[\\\\$"\'`{]~s';
-
-    /** Matches a complete assignment or redirection, which can stand before a list. */
-    private const COMPLETE_PATTERN = '~(?<=[\s;&|()])\w+\+?=[^\s`()<>;&|]*(?=[\s;&|)])'
-        . '|(?:<|>>?)[&|]?+\s*+[^\s`()<>;&|]+(?=[\s;&|)])~';
-
-    /** Matches the start of a comment, or of an incomplete assignment or redirection. No list may follow this start. */
-    private const INCOMPLETE_PATTERN = '~[<>]|[\s;&|()]\w+(?:\[.*\])?\+?=|[\s;&|()]#~s';
+    /**
+     * Matches the characters between two words, and continued lines. Does not match other escaped characters. With -X,
+     * a word with {} is repeated for each value.
+     */
+    private const WORD_END_PATTERN = '~\\\\[^\n](*SKIP)(*FAIL)|((?:[ \t\n;&|<>()]|\\\\\n)+)~';
 
     /** @var non-empty-list<list<string|QuotedPlace>> the line in pieces; -X repeats each piece that has {} */
     private readonly array $pieces;
@@ -44,10 +31,7 @@ final class ShellTemplate implements TemplateBody
     public function __construct(string $line, ReplacementStrings $strings, bool $repeatsWords, bool $hasLists)
     {
         $parts = $strings->split($line);
-        $quotes = self::openQuotes($parts);
-        if ($hasLists) {
-            self::rejectListsInOneWord($parts);
-        }
+        $quotes = self::openQuotes($parts, $hasLists);
         $places = [];
         foreach ($parts as $i => $part) {
             $places[] = \is_string($part) ? $part : new QuotedPlace($part, $quotes[$i >> 1], $parts, $i);
@@ -148,11 +132,12 @@ final class ShellTemplate implements TemplateBody
      *
      * @return list<OpenQuotes> the quotes around each replacement string
      */
-    private static function openQuotes(array $parts): array
+    private static function openQuotes(array $parts, bool $hasLists): array
     {
         $scanner = new ShellLineScanner();
         $openQuotes = [];
         $refused = [];
+        $misplacedList = null;
         foreach ($parts as $part) {
             if (\is_string($part)) {
                 $scanner->read($part);
@@ -163,6 +148,9 @@ final class ShellTemplate implements TemplateBody
             if ($place === 'directly after $' || !$part->isNumber()) {
                 $refused[] = [$part->text, $place];
             }
+            if ($hasLists && $part->isList() && $scanner->allowsOnlyOneValue()) {
+                $misplacedList ??= $part->text;
+            }
             $scanner->valueInserted();
         }
         foreach ($refused as [$replacement, $place]) {
@@ -171,40 +159,16 @@ final class ShellTemplate implements TemplateBody
                 throw self::unsafe($replacement, $place);
             }
         }
+        if ($misplacedList !== null) {
+            throw new UsageException(
+                "the command contains {$misplacedList} after =, < or >, where only one value can be inserted;"
+                . ' give the position of a value, such as {1}',
+            );
+        }
 
         return $scanner->hasHereDocument()
             ? array_map(static fn(): OpenQuotes => OpenQuotes::Refused, $openQuotes)
             : $openQuotes;
-    }
-
-    /**
-     * Rejects a list ({}) in an assignment, redirection or comment. A second value would become another word there.
-     *
-     * @param list<string|Replacement> $parts
-     */
-    private static function rejectListsInOneWord(array $parts): void
-    {
-        $before = ' ';
-        foreach ($parts as $part) {
-            if (\is_string($part)) {
-                $before .= $part;
-                continue;
-            }
-            $text = (string) preg_replace(self::SIMPLE_PATTERN, 'q', str_replace("\\\n", '', $before));
-            $isUnclear = preg_match(self::NESTED_PATTERN, $text) === 1 && strpbrk($text, '<>=') !== false;
-            $code = (string) preg_replace(
-                self::COMPLETE_PATTERN,
-                '',
-                (string) preg_replace(self::QUOTED_PATTERN, 'q', $text),
-            );
-            if ($part->isList() && ($isUnclear || preg_match(self::INCOMPLETE_PATTERN, $code) === 1)) {
-                throw new UsageException(
-                    "the command contains {$part->text} after =, <, > or #, where only one value can be inserted;"
-                    . ' give the position of a value, such as {1}',
-                );
-            }
-            $before .= 'v';
-        }
     }
 
     /**
