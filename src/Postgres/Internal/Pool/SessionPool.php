@@ -41,12 +41,12 @@ final class SessionPool implements SessionLender
 
     private bool $isKilled = false;
 
-    /** @var array<int, PooledSession> sessions that are lent for several statements, by object id of the session */
+    /** @var array<int, PooledSession> sessions lent until {@see release()}, by object id of the session */
     private array $lent = [];
 
     /**
-     * Number of accepted calls that wait for a ping, or for their next attempt. This number makes close() wait for
-     * these calls, because such a call may have no session.
+     * Number of accepted calls that wait for a ping, or for the next attempt of their transaction. Such a call may have
+     * no session and no place in the queue, so close() checks this number, too.
      */
     private int $pausedCalls = 0;
 
@@ -69,7 +69,7 @@ final class SessionPool implements SessionLender
 
     public readonly HoldingFibers $holders;
 
-    /** Fibers within a transaction, a stream or another call of the pool. These may use the pool even after close(). */
+    /** Fibers that run a transaction, stream, COPY or script. Such fibers may use the pool even after close(). */
     private readonly HoldingFibers $callers;
 
     private readonly FiberQueue $closing;
@@ -250,7 +250,7 @@ final class SessionPool implements SessionLender
         $this->ensureSameProcess();
     }
 
-    /** Returns a session that can be lent now; null if there is none. May reserve sessions, or start to open others. */
+    /** Returns a session to lend now; null if the caller must wait. May reserve sessions, or start to open others. */
     public function chooseSession(bool $exclusive, int $cost): ?PooledSession
     {
         if ($exclusive) {
@@ -370,8 +370,8 @@ final class SessionPool implements SessionLender
      * Takes back the session of a query that failed, was abandoned or left a transaction open, unless
      * {@see onAnswered()} has already taken the session back.
      *
-     * @throws \LogicException in a fork. Queries are sent without this check, because every query of a fork fails, and
-     *     this method is called after each failed query
+     * @throws \LogicException in a fork. Each query of a fork fails, and this method runs after each failed query. So
+     *     the pool does not check for a fork before it sends a query
      */
     public function ensureTakenBack(PooledSession $pooled, Exchange $exchange): void
     {
@@ -384,15 +384,15 @@ final class SessionPool implements SessionLender
     }
 
     /**
-     * Takes a session back after a statement that does not change session state. When the session has no borrower left,
-     * the pool resets a session with an open transaction or a statement in flight. The pool closes a session that is
-     * not suitable ({@see SessionFactory::suits()}).
+     * Takes a session back after a statement that does not change session state. When no borrower is left, the pool
+     * resets the session if a transaction is open or a statement is in flight. The pool closes an unsuitable
+     * session ({@see SessionFactory::suits()}).
      */
     public function takeBack(PooledSession $pooled, int $cost): void
     {
         $pooled->takeBack($cost);
         if ($pooled->session->transactionStatus() !== 'I' || !$this->sessionFactory->suits($pooled->session)) {
-            // Other borrowers must not get a session with an open transaction, nor one that is not suitable.
+            // No further borrower may get a session that has an open transaction or is not suitable.
             $pooled->markForReset();
         }
         if ($pooled->borrowers === 0 && ($pooled->needsReset || $pooled->session->inFlight() > 0)) {
@@ -437,7 +437,7 @@ final class SessionPool implements SessionLender
         return $pooled->session;
     }
 
-    /** After close(), closes free sessions that no accepted call needs. Resumes close() if no session is left. */
+    /** After close(), closes all free sessions if no accepted call may need one. Resumes close() if all are closed. */
     private function closeUnneeded(): void
     {
         if (!$this->isKilled && $this->mayNeedSessions()) {
@@ -534,7 +534,7 @@ final class SessionPool implements SessionLender
         );
     }
 
-    /** @param list<Exchange> $exchanges answered queries, whose fibers are resumed after this call */
+    /** @param list<Exchange> $exchanges done or progressed exchanges, whose fibers are resumed after this call */
     private function onAnswered(PooledSession $pooled, array $exchanges): void
     {
         $released = false;
@@ -580,7 +580,7 @@ final class SessionPool implements SessionLender
         });
     }
 
-    /** Lends a session to waiters. Drops the session instead if it has ended, or is too old or not suitable. */
+    /** Lends a session to waiters. Drops the session instead if it has ended, or is free and too old or unsuitable. */
     private function makeAvailable(PooledSession $pooled): void
     {
         $isFree = !$pooled->isExclusive && $pooled->borrowers === 0;
@@ -653,8 +653,8 @@ final class SessionPool implements SessionLender
     }
 
     /**
-     * Pings an idle session, and returns whether it answers. Closes the session if it does not answer before a timeout.
-     * After a cancellation, the ping goes on in the background.
+     * Pings an idle session, and returns whether it answers. Closes the session if no answer arrives within
+     * `$secondsLeft`, at most one second. After a cancellation, the ping goes on in the background.
      */
     private function answersPing(
         PooledSession $pooled,
@@ -781,7 +781,7 @@ final class SessionPool implements SessionLender
         $this->adjustSessions();
     }
 
-    /** If no session is left, fails all waiters after a permanent failure, or if no server was ever reached. */
+    /** Fails all waiters if the pool has no session, and the failure is permanent or no server was ever reached. */
     private function onOpenFailed(\Throwable $failure): void
     {
         $this->opener->keepLoopRunning($this->queue->count() > 0);

@@ -7,10 +7,10 @@ namespace Spindle\Postgres\Internal\Pool;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\Internal\Connect\AttemptFailedException;
 
-/** Failures to connect that may pass soon: the server is starting, stopping, unreachable or out of connections. */
+/** Temporary failures to connect: the server is starting, stopping, unreachable or out of connections. */
 final class TransientFailures
 {
-    /** too_many_connections; admin_shutdown, crash_shutdown, cannot_connect_now; connection exceptions (08). */
+    /** too_many_connections, admin_shutdown, crash_shutdown, cannot_connect_now, and two connection exceptions (08). */
     private const SQL_STATES = ['53300', '57P01', '57P02', '57P03', '08001', '08006'];
 
     /** Matches PgBouncer's messages for an unreachable server. SQLSTATE 08P01 alone can mean a permanent failure. */
@@ -29,7 +29,7 @@ final class TransientFailures
         );
     }
 
-    /** Returns whether no PostgreSQL server was reached, directly or through PgBouncer. */
+    /** Returns whether no server sent an SQLSTATE and a retry may help, or PgBouncer could not reach PostgreSQL. */
     public static function isUnreachable(\Throwable $failure): bool
     {
         if (!$failure instanceof ConnectionFailedException) {

@@ -30,7 +30,7 @@ final class WaitQueue
 
     /**
      * @param float $timeout maximum seconds of a wait
-     * @param \Closure(): \Throwable $onTimeout returns the exception for a waiter whose time is over
+     * @param \Closure(): \Throwable $onTimeout returns the exception for a waiter that has timed out
      * @param \Closure(): void $onWaiterFailed called after waiters have failed
      */
     public function __construct(

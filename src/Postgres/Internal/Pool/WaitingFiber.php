@@ -20,10 +20,10 @@ final class WaitingFiber
     public ?\Throwable $failure = null;
 
     /**
-     * @param Exchange $exchange resumes the fiber when the statement was answered or a session was lent
+     * @param Exchange $exchange resumes the fiber after the answer to `$sql`, or after the lending if nothing was sent
      * @param int $cost nanoseconds that the statement usually takes on the server
      * @param int $since when the fiber asked for a session, by hrtime(); the fiber may have pinged sessions since then
-     * @param string|null $sql statement that the pool sends on the lent session; null if the fiber sends its own
+     * @param string|null $sql statement for the pool to send on the lent session; null if the fiber itself sends one
      * @param list<mixed> $parameters
      */
     public function __construct(

@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal\Pool;
 /**
  * A queue of waiters, ordered by {@see WaitingFiber::$since}. Each operation takes constant amortized time, with one
  * exception. A fiber may ping a session before it waits, and other fibers may begin to wait during the ping. Then
- * {@see add()} inserts the fiber before these waiters.
+ * {@see add()} moves each of these waiters, to insert the fiber before them.
  */
 final class WaitingFibers
 {

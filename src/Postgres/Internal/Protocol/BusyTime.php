@@ -36,7 +36,7 @@ final class BusyTime
         return self::$busyNanoseconds;
     }
 
-    /** Returns the busy nanoseconds of this process. Without the file, the time of waiting is not included. */
+    /** Returns the busy nanoseconds of this process. Without the file, omits the time of waiting for a processor. */
     private static function read(): int
     {
         $text = self::$hasFile ? Files::read(self::SCHEDSTAT_FILE) : false;

@@ -11,7 +11,7 @@ use Spindle\Postgres\ConnectionLostException;
 use function Amp\async;
 
 /**
- * Stops the statement that the server executes, by cancel requests over separate connections.
+ * Sends cancel requests over separate connections, to stop the statement that the server is executing.
  *
  * "Request" means cancel request in this class. A request may take effect at any time until the server has closed the
  * separate connection. Until then, and while a cancelled exchange is in flight, no new exchange is sent. The server

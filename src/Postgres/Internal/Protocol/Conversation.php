@@ -59,10 +59,10 @@ final class Conversation
     /** Number of cancel requests that have stopped no exchange, and may still stop one: {@see markSuspects()}. */
     public int $unusedRequestCount = 0;
 
-    /** Whether the last cancel request is recent. The server sends two signals for each, so two exchanges may stop. */
+    /** Whether the last cancel request is recent. Each request causes two signals, which may stop two exchanges. */
     public bool $isRequestRecent = false;
 
-    /** Whether rows were received that are so large that copying them takes time. */
+    /** Whether the received rows are so large that copying them would block the event loop for a noticeable time. */
     public bool $hasLargeRows = false;
 
     /** SQLSTATE of the first error of the current transaction, if the transaction has failed. */
@@ -177,7 +177,7 @@ final class Conversation
 
     /**
      * Undoes {@see markSuspects()} if each cancel request has stopped an exchange and the last request is not recent.
-     * If a statement is cancelled after that, other code has stopped it, for example pg_cancel_backend().
+     * If the server reports a cancelled statement after that, other code has stopped it, such as pg_cancel_backend().
      */
     public function clearSuspects(): void
     {
@@ -205,7 +205,7 @@ final class Conversation
         return $this->exchanges[$this->head] ?? null;
     }
 
-    /** Reads a message that is neither a row nor the end of an answer. */
+    /** Handles a row that was too large to read, or a message that is neither a row nor the end of an answer. */
     private function readOther(string $type, Exchange $exchange): void
     {
         switch ($type) {
@@ -298,7 +298,7 @@ final class Conversation
         }
     }
 
-    /** Handles ErrorResponse. An error that is not of severity ERROR ends the connection. */
+    /** Handles ErrorResponse. An error with another severity than ERROR ends the connection. */
     private function onError(Exchange $exchange, ServerError $error): void
     {
         if ($error->severity() !== 'ERROR') {

@@ -126,7 +126,7 @@ final class CopyRunner
         ?\Closure $onCopyData,
         ?Cancellation $cancellation,
     ): Exchange {
-        // A cancel request for an earlier exchange could stop the COPY, and the data of a COPY can't be sent again.
+        // Wait for all answers, because a late cancel request could stop the COPY, whose data can't be sent again.
         $this->pipeline->settle(true, $cancellation);
         $exchange = $this->exchange = $this->pipeline->copying = new Exchange(extended: false);
         $exchange->onCopyData = $onCopyData;

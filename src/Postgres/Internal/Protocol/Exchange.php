@@ -73,12 +73,12 @@ final class Exchange
     /** Nanoseconds that the server took; negative when unknown. */
     public int $nanoseconds = -1;
 
-    /** Nanoseconds that a pool expects the exchange to take and adds to the session's load; negative if not added. */
+    /** Expected nanoseconds, while a pool counts them in the load of the session; otherwise negative. */
     public int $cost = -1;
 
     public bool $isTimed = true;
 
-    /** Columns of the statement; null if it returns no rows, or if its columns were unknown when it was sent. */
+    /** Columns of the statement; null if it returns no rows, or if {@see PipelinedSession::send()} did not send it. */
     public ?Columns $columns = null;
 
     /** Whether the messages execute a statement, so that CommandComplete or an error must follow. */
@@ -104,7 +104,7 @@ final class Exchange
 
     /**
      * Whether the statement may have effects even if it fails, so that it must not be sent again. Such a statement is
-     * sent only after all earlier exchanges are answered. Otherwise their late cancel requests could stop this one.
+     * sent only after the answers to all earlier exchanges, because late cancel requests for these could stop it.
      */
     public bool $mustNotRepeat = false;
 
@@ -116,7 +116,7 @@ final class Exchange
 
     public ?TransactionEndDetector $endDetector = null;
 
-    /** Generation of {@see PreparedStatements} at the time of sending; may be null if no statement is prepared. */
+    /** Generation of {@see PreparedStatements} when this exchange was sent; may be null if it prepares no statement. */
     public ?int $generation = null;
 
     /** @var (\Closure(self): void)|null called as soon as the messages are sent; may write further messages */
@@ -128,7 +128,7 @@ final class Exchange
     /** @param bool $extended false for a simple query, after which the server sends ReadyForQuery without a Sync */
     public function __construct(public readonly bool $extended = true) {}
 
-    /** @param int<1, max> $rows number of rows in the messages. Padding follows the messages */
+    /** @param int<1, max> $rows number of rows in `$messages`, which ends with padding */
     public function add(#[\SensitiveParameter] string $messages, int $rows): void
     {
         $this->chunks[] = $messages;

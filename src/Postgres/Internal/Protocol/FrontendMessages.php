@@ -107,7 +107,7 @@ final class FrontendMessages
     }
 
     /**
-     * @param string $target portal and statement, each terminated by a NUL, and the format codes of the parameters
+     * @param string $target names of portal and statement, each ended by a NUL, and format codes of the parameters
      * @param list<string|null> $values
      * @param string $formats format codes of the result columns
      *

@@ -9,14 +9,14 @@ use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Splits the bytes from a server into messages. Uses no stream, event loop or clock. {@see next()} returns consecutive
+ * Splits the bytes from a server into messages. Uses no stream, event loop or clock. {@see next()} reads consecutive
  * rows together, because a call for each row would take more time than the decoding of the row.
  *
  * @see https://www.postgresql.org/docs/current/protocol-message-formats.html
  */
 final class MessageReader
 {
-    /** Maximum length of a long message: the maximum of PostgreSQL's own buffer (1 GB), and a margin. */
+    /** Maximum length of a long message: the maximum of PostgreSQL's own buffer (1 GB) plus a margin. */
     private const MAX_LONG_MESSAGE_BYTES = 0x4800_0000;
 
     /** Maximum length of a message whose type is not in {@see LONG_MESSAGE_TYPES}. */
@@ -28,7 +28,7 @@ final class MessageReader
     /** Returned by {@see next()} instead of a type for a row that is too large. Real types have one byte. */
     public const TOO_LARGE = 'too large';
 
-    /** Types of messages that may be long: rows, COPY data, errors, notices, notifications, results, descriptions. */
+    /** Types of long messages: rows, COPY data, errors, notices, notifications, function results, descriptions. */
     private const LONG_MESSAGE_TYPES = 'DdENATVt';
 
     public int $tooLargeBytes = 0;
@@ -50,7 +50,7 @@ final class MessageReader
     /** Offset after the last message or the last row. */
     private int $end = 0;
 
-    /** @var int<0, max> number of rows that the last call of {@see next()} or {@see nextAnswer()} has read */
+    /** @var int<0, max> number of rows in the last answer, or in the last rows that {@see next()} read together */
     public int $rowCount = 0;
 
     /** Tag of the last answer, such as "INSERT 0 1"; '' for an answer with rows: {@see $rowCount}. */
@@ -180,7 +180,7 @@ final class MessageReader
      * Returns the messages of the last rows, followed by {@see PADDING} bytes without a meaning. With the padding, a
      * value of fixed size can be read without a check of the string's length. Usually, the bytes that follow in the
      * buffer serve as the padding: the start of the next message. This saves the second copy that appending would need.
-     * Large rows leave the buffer, so that memory holds them once.
+     * Large rows are removed from the buffer, so that memory holds only one copy.
      */
     public function rowMessages(): string
     {
