@@ -14,7 +14,7 @@ use Spindle\Postgres\UnexpectedResultException;
  */
 final class RowObjects
 {
-    /** Maximum number of cached instances. They are cached because reflection takes longer than creating an object. */
+    /** Maximum number of cached instances. Caching avoids reflection, which takes longer than creating an object. */
     private const MAX_CACHE_ENTRIES = 256;
 
     /** @var array<string, self<object>> instances by class and columns */
@@ -171,7 +171,7 @@ final class RowObjects
     {
         $isIntBacked = (string) (new \ReflectionEnum($enum))->getBackingType() === 'int';
         if ($isIntBacked && \is_string($value)) {
-            // A value of type numeric or text selects a case if it is a whole number.
+            // A value of type numeric or text selects a case if the value is written as an integer, without decimals.
             $value = filter_var($value, \FILTER_VALIDATE_INT, \FILTER_NULL_ON_FAILURE);
         } elseif (!$isIntBacked && \is_int($value)) {
             $value = (string) $value;

@@ -80,7 +80,7 @@ final readonly class ServerError
         return new self($this->fields(), $values);
     }
 
-    /** Returns the error of a COPY. Its message hides the copied data, and states the number of the failed line. */
+    /** Returns the error of a COPY with a message that hides the copied data, and states the failed line's number. */
     public function hidingData(): self
     {
         $fields = $this->fields();

@@ -11,8 +11,8 @@ use Spindle\Postgres\Result;
 
 /**
  * Operations that a borrower can perform on a session. The methods for statements do the same as in
- * {@see PostgresLink}. The server executes statements in the order of the calls. A session accepts calls of any fiber,
- * even during a transaction. The {@see SessionLender} decides which fibers may use the session.
+ * {@see PostgresLink}. The server executes statements in the order in which they are sent. A session accepts calls of
+ * any fiber, even during a transaction. The {@see SessionLender} decides which fibers may use the session.
  */
 interface Session
 {
@@ -55,7 +55,7 @@ interface Session
     /** Begins a transaction. `$sql` is BEGIN with options. BEGIN is sent immediately or with the next statement. */
     public function begin(string $sql, ?Cancellation $cancellation): void;
 
-    /** Discards a BEGIN that was not sent yet. Returns whether a BEGIN was waiting. */
+    /** Discards a BEGIN that was not sent yet. Returns whether there was an unsent BEGIN. */
     public function discardUnsentBegin(): bool;
 
     /** Returns the command tag of the last completed query, such as COMMIT. */

@@ -6,8 +6,8 @@ namespace Spindle\Postgres\Internal;
 
 /**
  * Detects from a statement's text whether the statement may change session state, such as settings, temporary tables,
- * advisory locks, cursors, LISTEN, PREPARE and the seed of random(). A change by a function is detected only if the
- * patterns below name the function. So a connection that was lent to a caller is reset even if nothing was detected.
+ * advisory locks, cursors, channels, prepared statements and the seed of random(). A change by a function is detected
+ * only if the patterns below name the function. So a connection that was lent is reset even if nothing was detected.
  */
 final class SessionChanges
 {
@@ -38,7 +38,7 @@ final class SessionChanges
     private const MEANING_SETTINGS = 'search_path|role|session_authorization'
         . '|standard_conforming_strings|transform_null_equals';
 
-    /** Matches the text after SET or RESET if it certainly names a setting that is not in {@see MEANING_SETTINGS}. */
+    /** Matches the text after SET or RESET if the text certainly names a setting outside {@see MEANING_SETTINGS}. */
     private const OTHER_SETTING = '\s+(?:(?:LOCAL|SESSION)\s+)?(?:'
         . '(?!(?:' . self::MEANING_SETTINGS . '|ALL|AUTHORIZATION)\b)[a-z_][\w$.]*+\s*+(?:=|TO\b|;|$)'
         . '|TIME\s+ZONE\b|(?:TRANSACTION|CONSTRAINTS|CHARACTERISTICS)\s+[\w"])';
@@ -78,7 +78,7 @@ final class SessionChanges
 
     private bool $meaningMayDiffer = false;
 
-    /** @param list<string> $setup statements that set up the session, which are repeated after changes are undone */
+    /** @param list<string> $setup statements that set up the session, repeated at the end of {@see undoScript()} */
     public function __construct(private readonly array $setup) {}
 
     /** Returns whether the statement may change session state that outlasts its transaction. */
@@ -137,7 +137,7 @@ final class SessionChanges
         $this->meaningMayDiffer = $this->meaningMayDiffer || self::mayChangeMeaning($sql);
     }
 
-    /** Records a script. Only the first statement is examined, so others are assumed to change the meaning of SQL. */
+    /** Records a script. Some patterns match only a first statement, so a further one counts as a change of meaning. */
     public function recordScript(string $sql): void
     {
         $this->record($sql);

@@ -23,9 +23,9 @@ use Spindle\Postgres\ProtocolException;
 /**
  * A connection on which exchanges are sent in order, without waiting for answers to earlier ones.
  *
- * Each exchange ends with its own Sync or is a simple query, so an error affects no other exchange. Exchanges that
- * fibers send in one turn of the event loop are usually written together. When an exchange is cancelled, its caller
- * resumes immediately. The pipeline asks the server to stop the exchange once all earlier ones are answered.
+ * Each exchange ends with its own Sync or is a simple query. So after an error, the server skips no other exchange.
+ * Exchanges that are sent in one turn of the event loop are usually written together. The caller of a cancelled
+ * exchange resumes immediately. The pipeline asks the server to stop this exchange once all earlier ones are answered.
  */
 final class Pipeline
 {
@@ -34,10 +34,10 @@ final class Pipeline
     /** Reading is paused while the only exchange in flight is a stream that holds more than this many bytes of rows. */
     private const MAX_HELD_BYTES = 0x10_0000;
 
-    /** Maximum number of reads in one turn of the event loop, for a stream with its own buffer. */
+    /** Maximum number of reads in one turn of the event loop, if the socket has a stream buffer, as with TLS. */
     private const MAX_READS_PER_TURN = 8;
 
-    /** @var array<int, self> connections that must stay in memory until their answers and cancel requests are done */
+    /** @var array<int, self> connections that stay in memory while an exchange or a cancel request is in flight */
     private static array $keptAlive = [];
 
     /** Time by hrtime() at which bytes were last received, or the connection was opened. */
@@ -45,16 +45,16 @@ final class Pipeline
 
     /**
      * Time by hrtime() at which the read timeout starts, unless {@see $lastReceived} is later. A write restarts the
-     * timeout only if its bytes belong to a COPY, or if the stream did not accept them at first. If every write did so,
-     * each further statement would extend the timeout, although the server is silent.
+     * timeout only during a COPY, or if the stream did not accept the bytes at first. If every write restarted the
+     * timeout, further statements would extend the timeout although the server is silent.
      */
     private int $readTimeoutStart = 0;
 
     public readonly ServerTime $serverTime;
 
     /**
-     * @var (\Closure(list<Exchange>): void)|null called with exchanges that progressed, before their callers resume.
-     *     Not called for a single exchange whose {@see Exchange::$cost} is negative
+     * @var (\Closure(list<Exchange>): void)|null called with exchanges that are done or have progressed, before their
+     *     callers resume. Not called for a single exchange whose {@see Exchange::$cost} is negative
      */
     public ?\Closure $onAnswered = null;
 
@@ -93,7 +93,7 @@ final class Pipeline
 
     /**
      * Whether only one exchange was in flight at the last write. If so, {@see send()} expects no further exchange in
-     * this turn of the event loop. Therefore it writes without waiting for the end of the turn.
+     * this turn of the event loop, and writes without waiting for the end of the turn.
      */
     private bool $hadOneExchange = false;
 
@@ -125,7 +125,7 @@ final class Pipeline
     /**
      * @param resource $stream non-blocking
      * @param bool $hasStreamBuffer whether the stream has a buffer that the event loop does not see, as with TLS
-     * @param \Closure(): void $sendCancelRequest returns when the server has closed the connection of the request
+     * @param \Closure(): void $sendCancelRequest returns when the server has closed the request's own connection
      * @param float|null $readTimeout the connection ends after this many seconds without a byte, if an answer is due
      * @param int $roundTrip upper bound of a round trip in nanoseconds, measured while connecting
      * @param Handover|null $handover leaves the session for a later HTTP request; null if the stream is not persistent
@@ -180,8 +180,8 @@ final class Pipeline
     }
 
     /**
-     * Whether a later HTTP request could use the connection. A connection for which a cancel request was sent is not
-     * reused, because the signal of that request may arrive late.
+     * Returns whether a later HTTP request could use the connection. A connection for which a cancel request was sent
+     * is not reused, because the signal of the cancel request may arrive late.
      */
     public function isReusable(): bool
     {
@@ -197,11 +197,11 @@ final class Pipeline
     }
 
     /**
-     * Sends an exchange as soon as no exchange has to be stopped and no other fiber runs a COPY. An exchange that
-     * begins a transaction, or must not be sent twice, waits until all earlier exchanges are answered. Otherwise a late
-     * cancel request for an earlier exchange could stop the new one.
+     * Waits for cancelled exchanges, cancel requests and a COPY of another fiber. Then sends an exchange. An exchange
+     * that begins a transaction, or must not be sent twice, also waits until all earlier exchanges are answered.
+     * Otherwise a late cancel request for an earlier exchange could stop the new one.
      *
-     * @param non-empty-list<string> $parts messages of the exchange
+     * @param non-empty-list<string> $parts parts of the exchange's messages, in order
      */
     public function submit(Exchange $exchange, #[\SensitiveParameter] array $parts, ?Cancellation $cancellation): void
     {
@@ -237,7 +237,7 @@ final class Pipeline
     /**
      * Sends an exchange without waiting. {@see submit()} waits until sending is allowed.
      *
-     * @param string $bytes messages of the exchange, or the first of them
+     * @param string $bytes messages of the exchange, or their first part
      *
      * @throws ConnectionClosedException|ConnectionLostException when the connection has ended; nothing was sent
      */
@@ -262,7 +262,7 @@ final class Pipeline
         if ($isOnly) {
             $this->startExpecting();
         } elseif ($this->isPaused) {
-            // The answer arrives after the rows of a stream, so reading must go on.
+            // The answer to this exchange arrives after the rows of a streamed exchange, so reading must go on.
             $this->pause(false);
         }
         if ($this->isFlushScheduled || $this->isAwaitingWritable) {
@@ -309,7 +309,7 @@ final class Pipeline
     /**
      * Abandons an exchange: drops its rows, and asks the server to stop it.
      *
-     * @param CancelledException|null $reason exception for the waiting caller; null if no caller is waiting
+     * @param CancelledException|null $reason exception for the waiting caller; null to resume no caller
      */
     public function abandon(#[\SensitiveParameter] Exchange $exchange, ?CancelledException $reason): void
     {
@@ -425,7 +425,7 @@ final class Pipeline
         }
     }
 
-    /** Closes the stream, unless it is left for a later HTTP request. */
+    /** Closes the stream, or leaves the stream for a later HTTP request. */
     private function closeStream(bool $onPurpose): void
     {
         $isKept = $onPurpose
@@ -532,7 +532,7 @@ final class Pipeline
             $this->readTimeoutStart = hrtime(true);
         }
         if (!$isWritable) {
-            // The write failed. receive() reads the bytes that the server sent before, and then ends the connection.
+            // The write failed. receive() reads what the server sent before the failure, and ends the connection.
             EventLoop::disable($this->writable);
 
             return;
@@ -633,13 +633,13 @@ final class Pipeline
             $this->resumeCallers();
         }
         $conversation->hasLargeRows = false;
-        // The check is last, because most of the resumed callers have sent another exchange.
+        // The check follows resumeCallers(), because most of the resumed callers have sent another exchange.
         if ($conversation->exchanges === [] && $this->endReason === null) {
             $this->onAllAnswered();
         }
     }
 
-    /** Whether reading must pause, because many received rows wait for the caller of the stream. */
+    /** Returns whether reading must pause: a stream's caller has many rows to take, and no other caller waits. */
     private function mustPause(#[\SensitiveParameter] Exchange $stream): bool
     {
         return !$stream->discarded
@@ -648,21 +648,21 @@ final class Pipeline
             && \count($this->conversation->exchanges) === 1;
     }
 
-    /** Resumes callers. Must be the last step, because each caller runs immediately, and may send, close or throw. */
+    /** Resumes callers, after all events are handled: each caller runs immediately, and may send or close. */
     private function resumeCallers(): void
     {
         $conversation = $this->conversation;
         $awake = $conversation->toWake;
         $conversation->toWake = [];
-        // A statement with a negative cost comes from a borrower that has the connection alone. So the pool needs no
-        // report of the answer.
+        // A statement with a negative cost comes from a borrower of an exclusive session. The pool needs no report of
+        // the answer to this statement.
         if ($this->onAnswered !== null && ($awake[0]->cost >= 0 || isset($awake[1]))) {
             $this->isKnownOwner = true;
             ($this->onAnswered)($awake);
             $this->isKnownOwner = false;
         }
         foreach ($awake as $exchange) {
-            // Copying large rows will block the event loop for a while. So other callbacks run before the caller.
+            // Decoding large rows will block the event loop for a while. So other callbacks run before the caller.
             if ($conversation->hasLargeRows) {
                 EventLoop::delay(0, $exchange->wake(...));
             } else {
@@ -672,8 +672,8 @@ final class Pipeline
     }
 
     /**
-     * @param list<Exchange> $answered
-     * @param int $count number of complete exchanges in `$answered`
+     * @param list<Exchange> $answered exchanges that are done or have progressed
+     * @param int $count number of exchanges in `$answered` that are done
      */
     private function recordTimes(array $answered, int $head, int $count): void
     {

@@ -25,7 +25,7 @@ use Spindle\Postgres\Result;
  */
 final class PipelinedSession implements Session
 {
-    /** Whether {@see query()} measures times for {@see lastQueryNanoseconds()}, which makes queries slightly slower. */
+    /** Whether {@see query()} measures {@see lastQueryNanoseconds()}. The measurement makes queries slightly slower. */
     public bool $isTimed = false;
 
     /** @var array<string, string> messages that execute a BEGIN, by its SQL text */
@@ -85,8 +85,8 @@ final class PipelinedSession implements Session
     }
 
     /**
-     * Sends a query immediately if its statement is prepared and nothing else must be sent or awaited first. The answer
-     * wakes the fiber that waits on the exchange. That fiber must call {@see self::result()}.
+     * Sends a query immediately if its statement is prepared, and {@see StatementRunner} has nothing to wait for, to
+     * record or to log. The answer wakes the fiber that waits on the exchange. That fiber must call {@see result()}.
      *
      * @param list<mixed> $parameters
      *
@@ -273,7 +273,7 @@ final class PipelinedSession implements Session
         $this->pipeline->stop();
     }
 
-    /** Whether a statement was cancelled, but the server has not confirmed this. New statements wait until it does. */
+    /** Returns whether new statements wait until a cancelled statement is answered or a cancel request has ended. */
     public function isStopping(): bool
     {
         return $this->pipeline->cancelling->blocksSending;
@@ -340,7 +340,7 @@ final class PipelinedSession implements Session
         $this->changes->record();
     }
 
-    /** Rolls back an open transaction, and undoes changes of the session. Closes the session if that fails. */
+    /** Rolls back an open transaction, and undoes session changes. Closes the session if a transaction stays open. */
     public function reset(): void
     {
         $this->settle();
@@ -361,7 +361,7 @@ final class PipelinedSession implements Session
         }
     }
 
-    /** Whether the server has refused a write because the server is read-only, for example as a standby. */
+    /** Returns whether the server has refused a write because the server is read-only, for example as a standby. */
     public function isReadOnly(): bool
     {
         return $this->pipeline->conversation->isReadOnly;

@@ -15,7 +15,7 @@ final readonly class Portal
 {
     private const FIRST_ROWS = 50;
 
-    /** Bytes that a fetch after the first should return. The last fetch's average row size gives the row count. */
+    /** Target bytes of each fetch after the first. The average row size of the last fetch gives the number of rows. */
     private const FETCH_BYTES = 0x4_0000;
 
     private const MAX_ROWS = 5_000;

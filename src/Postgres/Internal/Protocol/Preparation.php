@@ -16,7 +16,7 @@ use Spindle\Postgres\QueryException;
 /** Prepares statements, and learns their types. Drops statements whose SQL text may have got another meaning. */
 final class Preparation
 {
-    /** Maximum number of attempts to query unknown types. A cancel request for another exchange may stop the query. */
+    /** Maximum number of attempts to query types. A cancel request for another exchange may stop an attempt. */
     private const MAX_ATTEMPTS = 3;
 
     private const TEXT_OID = 25;
@@ -78,9 +78,9 @@ final class Preparation
 
     /**
      * Returns the statement that the server has described in `$exchange`, and adds it to the cache even if its
-     * execution failed. Does not add the statement if some of its types could not be queried: values of these types are
-     * strings this time. Does not add the statement either if another generation has started since the statement was
-     * sent, because its text may have another meaning now.
+     * execution failed. Does not add the statement if some of its types could not be queried. In this case, values of
+     * these types are returned as strings. Does not add the statement either if another generation has started since
+     * the statement was sent, because its text may have another meaning now.
      */
     public function register(
         string $name,
@@ -149,7 +149,7 @@ final class Preparation
         $this->closeAll($this->statements->startGeneration());
     }
 
-    /** If no transaction is open, keeps the statements of the last transaction: no rollback can affect them now. */
+    /** Keeps the statements of the last transaction if no transaction is open: no rollback can affect them now. */
     public function keepTentative(): void
     {
         if (
@@ -194,8 +194,8 @@ final class Preparation
 
     /**
      * Returns whether the server has refused a value because the parameter types have changed since the preparation.
-     * This method prepares the statement again to see its types. A failed transaction allows no preparation: there, the
-     * method only forgets the statement and returns false.
+     * Prepares the statement again to learn its types. A failed transaction allows no preparation: there, this method
+     * only forgets the statement and returns false.
      *
      * @param list<int> $types OIDs of the types with which the statement was prepared
      */

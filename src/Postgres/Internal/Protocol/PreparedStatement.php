@@ -11,7 +11,7 @@ use Spindle\Postgres\InvalidParameterException;
 
 final class PreparedStatement
 {
-    /** OID of bytea, whose values are sent in binary format. For all other types, an int is sent as decimal text. */
+    /** OID of bytea, whose values are sent in binary format. For other types, this class converts an int itself. */
     private const BYTEA_OID = 17;
 
     /** Part of Bind's payload after the portal's name: the statement's name and the formats of the parameters. */

@@ -30,10 +30,10 @@ final class PreparedStatements
 
     private int $lastNumber = 0;
 
-    /** Prefix of all names. It is random, because several clients of a pooler may use the same server session. */
+    /** Random prefix of all names, because several clients of a pooler may use the same server session. */
     private readonly string $prefix;
 
-    /** @param int $maxStatements 0 to cache none, as behind a pooler that gives each transaction another session */
+    /** @param int $maxStatements 0 to cache none, for a pooler that gives each transaction another session */
     public function __construct(private int $maxStatements)
     {
         $this->prefix = 'spindle_' . bin2hex(random_bytes(4)) . '_';

@@ -35,7 +35,7 @@ final class SchemaChanges
         return preg_match(self::PATTERN, $sql) !== 0;
     }
 
-    /** Drops the prepared statements of all sessions. Must be called when the other sessions can see the change. */
+    /** Drops the prepared statements of all sessions. Must be called once the other sessions can see the change. */
     public function complete(): void
     {
         foreach ($this->preparations as $preparation => $_) {

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Protocol;
 
 /**
- * Measures how long the server takes for the exchanges of a connection. Subtracts the round trip of the network. From
- * times over {@see SHORT_NANOSECONDS}, also subtracts the time in which this process was busy. The time of an exchange
- * begins when the exchange is written. If the exchange before it is answered later, the time begins at that answer.
+ * Measures how long the server takes for the exchanges of a connection. The time of an exchange begins one round trip
+ * after the write, to leave out the network. If the previous exchange is answered later than that, the time begins at
+ * that answer. If the time exceeds {@see SHORT_NANOSECONDS}, subtracts the time in which this process was busy.
  */
 final class ServerTime
 {
@@ -21,7 +21,7 @@ final class ServerTime
     /** Busy nanoseconds of this process, by {@see BusyTime::until()}, at the last answer. */
     private int $busyAtAnswer = 0;
 
-    /** One more than the number of the last exchange in the earliest write that has unanswered exchanges. */
+    /** Argument `$tail` of {@see recordWrite()} for the earliest write that has unanswered exchanges. */
     private int $writeTail = 0;
 
     private int $writtenAt = 0;

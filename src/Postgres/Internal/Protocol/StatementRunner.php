@@ -92,7 +92,7 @@ final class StatementRunner
                 }
             }
             $this->lastQueryNanoseconds = $exchange->nanoseconds;
-            $exchange->nanoseconds = hrtime(true) - $startedAt; // the log shows the time that the caller waited
+            $exchange->nanoseconds = hrtime(true) - $startedAt; // the log shows the caller's wait for this attempt
             $this->tag = $exchange->tag;
             $this->preparation->onCompleted($exchange->tag, $sql);
             if ($exchange->serverError === null && $exchange->copyResponse === '') {
@@ -192,8 +192,8 @@ final class StatementRunner
 
     /**
      * Submits a prepared statement for execution. While the exchange waits to be sent, other fibers may close the
-     * statement or change the meaning of its text. If so, the session sends a Sync instead of the statement. Otherwise
-     * the statement could use other tables, or raise an error that fails the transaction.
+     * statement or change the meaning of its text. Such a statement could use other tables, or raise an error that
+     * fails the transaction. So the session sends a Sync in its place.
      *
      * @param non-empty-list<string> $parts
      *
