@@ -60,14 +60,11 @@ final readonly class ServerError
             if (\strlen($field) > self::MAX_FIELD_BYTES) {
                 // In errors of SQLSTATE class 22, message() hides quoted text only if its closing quote is present. A
                 // cut within the text would remove that quote, so the message is cut before its first quote.
-                $kept = $letter === 'M' && str_starts_with($fields['C'] ?? '', '22')
-                    ? strstr($field, '"', true)
-                    : false;
-                $fields[$letter] = ($kept === false ? preg_replace(
-                    '/[\xC0-\xFF]?[\x80-\xBF]*$/D',
-                    '',
-                    substr($field, 0, self::MAX_FIELD_BYTES),
-                ) : $kept) . '…';
+                $hidesQuotes = $letter === 'M' && str_starts_with($fields['C'] ?? '', '22');
+                $kept = $hidesQuotes ? preg_split('/"|»|«|„|“/', $field, 2) : [$field];
+                $start = substr($kept === false ? '' : $kept[0], 0, self::MAX_FIELD_BYTES);
+                // The limit may cut the last character in two. Such a rest is removed.
+                $fields[$letter] = preg_replace('/[\xC0-\xFF]?[\x80-\xBF]*$/D', '', $start) . '…';
             }
         }
         $this->fields = new \SensitiveParameterValue($fields);

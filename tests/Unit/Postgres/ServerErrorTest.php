@@ -213,6 +213,17 @@ final class ServerErrorTest extends TestCase
         self::assertStringContainsString(explode(' ', $message)[0], $hidden->message());
     }
 
+    #[TestWith(['Ungültiger Wert: »%s«', 'Ungültiger Wert: …'])]
+    #[TestWith(['nieprawidłowa wartość: „%s”', 'nieprawidłowa wartość: …'])]
+    #[TestWith(['invalid value: "%s"', 'invalid value: …'])]
+    public function testALongValueIsCutBeforeItsQuotationMark(string $format, string $shown): void
+    {
+        $error = new ServerError(['C' => '22P02', 'M' => \sprintf($format, str_repeat('secret', 20_000))]);
+
+        self::assertSame($shown, $error->hidingValues(['other'])->message());
+        self::assertSame($shown, $error->hidingData()->message());
+    }
+
     public function testDataThatTheContextOfACopyQuotesIsHiddenInTheMessage(): void
     {
         $long = str_repeat('long', 10_000);

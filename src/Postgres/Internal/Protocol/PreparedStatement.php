@@ -11,9 +11,6 @@ use Spindle\Postgres\InvalidParameterException;
 
 final class PreparedStatement
 {
-    /** OID of bytea, whose values are sent in binary format. For other types, this class converts an int itself. */
-    private const BYTEA_OID = 17;
-
     /** Part of Bind's payload after the portal's name: the statement's name and the formats of the parameters. */
     private readonly string $target;
 
@@ -72,9 +69,7 @@ final class PreparedStatement
         $encoded = [];
         foreach ($this->parameterTypes as $index => $oid) {
             $value = $values[$index];
-            $encoded[] = \is_int($value) && $oid !== self::BYTEA_OID
-                ? (string) $value
-                : $this->types->encode($oid, $value, $index + 1);
+            $encoded[] = \is_int($value) ? (string) $value : $this->types->encode($oid, $value, $index + 1);
         }
 
         return $encoded;
@@ -97,9 +92,7 @@ final class PreparedStatement
         $body = $this->unnamedPortal;
         foreach ($this->parameterTypes as $index => $oid) {
             $value = $values[$index];
-            $text = \is_int($value) && $oid !== self::BYTEA_OID
-                ? (string) $value
-                : $this->types->encode($oid, $value, $index + 1);
+            $text = \is_int($value) ? (string) $value : $this->types->encode($oid, $value, $index + 1);
             if ($text === null) {
                 $body .= "\xFF\xFF\xFF\xFF";
                 continue;

@@ -409,7 +409,13 @@ final class CommandTemplateTest extends TestCase
     #[TestWith(['x=a;>> {} echo', false])]
     #[TestWith(['x=${y:-a b}{} echo', false])]
     #[TestWith(['>${y:-a b}{} echo', false])]
+    #[TestWith(['{#}={} echo', false])]
+    #[TestWith(['x[1]+={} echo', false])]
     #[TestWith(['> {1} {}', true])]
+    #[TestWith(['> "$(date "+%F %T")" echo {}', true])]
+    #[TestWith(['(cat <log) | sort --key={} {}', true])]
+    #[TestWith(["# x > y\necho {}", true])]
+    #[TestWith(['wc <(sort log) {}', true])]
     #[TestWith(['date >>log; echo {}', true])]
     #[TestWith(['(date >log); echo {}', true])]
     #[TestWith(['date 2>&1 {}', true])]
@@ -418,7 +424,7 @@ final class CommandTemplateTest extends TestCase
     {
         if (!$isAllowed) {
             $this->expectException(UsageException::class);
-            $this->expectExceptionMessage('after =, <, > or #');
+            $this->expectExceptionMessage('after =, < or >');
         }
         $template = CommandTemplate::fromWords([$line], hasLists: true);
 
@@ -431,6 +437,7 @@ final class CommandTemplateTest extends TestCase
     #[TestWith(['echo "a"#{}', "echo \"a\"#'b' \"a\"#'c d'"])]
     #[TestWith(["echo ''#{}", "echo ''#'b' ''#'c d'"])]
     #[TestWith(['echo a\\;y[{}]', "echo a\\;y['b'] a\\;y['c d']"])]
+    #[TestWith(["echo &#\\\n{}", "echo &#\\\nb 'c d'"])]
     public function testARepeatedWordIsReadAsTheFirst(string $line, ?string $expected): void
     {
         try {
