@@ -6,7 +6,7 @@ namespace Spindle\Http;
 
 use Spindle\SpindleException;
 
-/** A {@see Supervisor} can't run with its options, because PHP lacks ext-pcntl or a function. */
+/** A {@see Supervisor} can't run with its options, because PHP lacks ext-pcntl or ini_set(). */
 final class SupervisorException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

@@ -8,7 +8,7 @@ use Spindle\SpindleException;
 
 /**
  * Thrown after close() or kill(), and in a fork of the executor's process. A task also fails with this exception if the
- * caller has left the loop over the results of the task's map() call, or over the items of the task.
+ * caller has left the loop over the results of map(), or the loop over the items of a generator task.
  */
 final class ExecutorClosedException extends \RuntimeException implements SpindleException
 {

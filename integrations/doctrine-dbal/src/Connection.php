@@ -31,7 +31,7 @@ final class Connection implements DriverConnection
     /** Statements that may change the types of parameters and columns of prepared statements. */
     private const CHANGES_SCHEMA = '~^\s*+(?:ALTER|CREATE|DROP)\b~i';
 
-    /** Statements that end a transaction, or set or end a savepoint. If one is not sent, $isAborted is set. */
+    /** Statements that end a transaction, or set or end a savepoint. If one is refused, $isAborted becomes true. */
     private const TRANSACTION_CONTROL = '~^(?:\s|/\*.*?\*/)*+(?:COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b~is';
 
     /** Seconds between two collections of reference cycles, while a fiber waits for a connection. */
@@ -39,8 +39,8 @@ final class Connection implements DriverConnection
 
     /**
      * Whether Doctrine's count of transactions and savepoints is wrong, because a COMMIT, ROLLBACK, SAVEPOINT or
-     * RELEASE was refused here and not sent. If so, statements throw until Doctrine ends its transaction. Then ROLLBACK
-     * is sent before the next statement.
+     * RELEASE was refused before it was sent. If so, statements throw until Doctrine ends its transaction. ROLLBACK is
+     * sent at this end, or before the next statement if Doctrine has already ended its transaction.
      */
     private bool $isAborted = false;
 
@@ -133,15 +133,15 @@ final class Connection implements DriverConnection
         return $result;
     }
 
-    /** Executes like {@see query()}, and returns the number of affected rows: 0 for a script. */
+    /** Executes SQL as {@see query()} does, and returns the number of affected rows: 0 for a script. */
     public function exec(string $sql): int
     {
         return $this->query($sql)->rowCount();
     }
 
     /**
-     * Quotes a string. Doubling the quotes is enough, because client_encoding is UTF-8. The server rejects invalid
-     * UTF-8, so no sequence of bytes can hide a quote.
+     * Quotes a string by doubling its quotes and backslashes. No sequence of bytes can hide a quote, because
+     * client_encoding is UTF-8, and the server rejects invalid UTF-8.
      */
     public function quote(string $value): string
     {
@@ -290,7 +290,7 @@ final class Connection implements DriverConnection
         }
     }
 
-    /** Collects reference cycles during a long wait, because an unused EntityManager may still hold a connection. */
+    /** Acquires a connection. During the wait, a timer collects cycles: unused EntityManagers may hold connections. */
     private static function borrow(PostgresPool $pool): PooledConnection
     {
         self::$collector ??= EventLoop::unreference(EventLoop::repeat(self::COLLECT_INTERVAL, self::collect(...)));
@@ -369,20 +369,20 @@ final class Connection implements DriverConnection
     private function rollBackIfAborted(): void
     {
         if ($this->isAborted) {
-            // False before this fiber waits: otherwise, a statement of another fiber would send a second ROLLBACK. That
-            // statement needs none, because the server executes it after the ROLLBACK of this fiber.
+            // Reset before this fiber waits. Otherwise, a statement of another fiber would send a second ROLLBACK. That
+            // statement needs no ROLLBACK, because the server executes that statement after the ROLLBACK of this fiber.
             $this->isAborted = false;
             $this->send('ROLLBACK', [], isCounted: true);
         }
     }
 
-    /** Must be called after a statement was refused in a transaction that Doctrine counts. */
+    /** Sets $isAborted if the refused $sql is TRANSACTION_CONTROL. Called while Doctrine counts a transaction. */
     private function abortIfTransactionControl(string $sql): void
     {
         $this->isAborted = $this->isAborted || preg_match(self::TRANSACTION_CONTROL, $sql) === 1;
     }
 
-    /** @throws Exception after {@see releaseAll()} */
+    /** @throws Exception when {@see releaseAll()} has released the connection */
     private function ensureUsable(string $sql): void
     {
         if (!isset(self::$borrowed[$this->pid][spl_object_id($this)])) {
@@ -396,8 +396,8 @@ final class Connection implements DriverConnection
             }
             if ($hasOwnerEnded && !$this->isCounted) {
                 // Another fiber has called commit() or rollBack(). The call was refused and has set $isAborted, but
-                // Doctrine counts no transaction any more. So Doctrine's rollBack() would fail, and must not be asked
-                // for by an exception. Instead, ROLLBACK is sent before $sql.
+                // Doctrine counts no transaction any more. So Doctrine's rollBack() would fail, and no exception must
+                // advise that call. Instead, ROLLBACK is sent before $sql.
                 $this->owner = null;
 
                 return;

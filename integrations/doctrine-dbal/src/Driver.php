@@ -14,9 +14,9 @@ use Spindle\Postgres\PostgresPoolOptions;
  *
  * The driver option "pool" is the pool to use, or the name that {@see registerPool()} gave it. The pool must have
  * {@see \Spindle\Postgres\JsonMode::Arrays}. Without the option "pool", all Doctrine connections of a process with the
- * same host, hostaddr, port, user, password, dbname, sslmode, sslrootcert, sslcert, sslkey and application_name share a
- * pool. {@see PostgresOptions::fromDsn()} defines the values and defaults of these parameters, except that dbname
- * is "postgres" by default. The driver option "maxConnections" is the size of this shared pool; 10 by default.
+ * same maxConnections, host, hostaddr, port, user, password, dbname, sslmode, sslrootcert, sslcert, sslkey and
+ * application_name share a pool. The driver option "maxConnections" is the size of this pool; 10 by default. The other
+ * parameters have the values and defaults of {@see PostgresOptions::fromDsn()}, except dbname: "postgres" by default.
  */
 final class Driver extends AbstractPostgreSQLDriver
 {
@@ -42,10 +42,10 @@ final class Driver extends AbstractPostgreSQLDriver
     private static array $registered = [];
 
     /**
-     * Gives a pool a name for the driver option "pool". The pool replaces an earlier pool with this name. With
-     * Doctrine's result cache, give the name: the cache serializes the parameters of the connection for its keys, and a
-     * pool can't be serialized. So use the same name in all processes that share a result cache, and different names
-     * for different databases.
+     * Gives a pool a name for the driver option "pool". The pool replaces an earlier pool with this name. Doctrine's
+     * result cache needs a name, because its keys contain the serialized connection parameters, and a pool can't be
+     * serialized. Use the same name in all processes that share a result cache, and different names for different
+     * databases.
      */
     public static function registerPool(string $name, PostgresPool $pool): void
     {
@@ -80,8 +80,8 @@ final class Driver extends AbstractPostgreSQLDriver
     }
 
     /**
-     * Refuses driver options that this driver does not have. Unknown parameters are accepted, because they may belong
-     * to Doctrine, a bundle or a wrapper class.
+     * Refuses unknown driver options, and driver options that are given as parameters. Unknown parameters are accepted,
+     * because they may belong to Doctrine, a bundle or a wrapper class.
      *
      * @param array<string, mixed> $params
      * @param array<array-key, mixed> $options

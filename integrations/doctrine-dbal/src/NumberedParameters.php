@@ -12,7 +12,7 @@ final class NumberedParameters implements Visitor
 {
     public string $sql = '';
 
-    /** @var array<array-key, non-empty-list<int>> N of each $N that replaces the ? at a position (from 1) or a :name */
+    /** @var array<array-key, non-empty-list<int>> N of each $N for a parameter, by :name or by position (from 1) */
     public array $numbers = [];
 
     public int $count = 0;

@@ -18,7 +18,7 @@ final class Result implements DriverResult
 
     private int $position = 0;
 
-    /** @param PostgresResult|null $result null for several statements in one string, and after {@see free()} */
+    /** @param PostgresResult|null $result null for several statements, for COMMIT, and after {@see free()} */
     public function __construct(private ?PostgresResult $result) {}
 
     public function fetchNumeric(): array|false

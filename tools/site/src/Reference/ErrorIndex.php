@@ -21,7 +21,7 @@ final readonly class ErrorIndex
         SpindleException::class => 'Catch it to handle all failures of Spindle at run time.',
         LauncherException::class => 'Follow the message: set `CommandPoolOptions::$php` or'
             . ' `WorkerPoolOptions::$php`, raise the descriptor limit (`ulimit -n`), or create the pool after the'
-            . ' fork. If a launcher died, run the keys in `$unfinished` again, or set `rerunAfterCrash: true`.',
+            . ' fork. If a launcher died, repeat the commands in `$unfinished`, or set `rerunAfterCrash: true`.',
         Command\CommandFailedException::class => 'Read `$result`: exit code, signal, timeout or missing program, and'
             . ' both outputs.',
         Command\StreamException::class => 'Free space in the temporary directory, choose another one'
@@ -29,8 +29,8 @@ final readonly class ErrorIndex
             . ' stream open until the command has ended.',
         Worker\TaskException::class => 'Catch it to handle every failure of a task. `$attempts` and `$key` identify'
             . ' the task.',
-        Worker\TaskFailedException::class => 'Fix what the task threw: `getPrevious()` or `$thrown` has it, with its'
-            . ' trace.',
+        Worker\TaskFailedException::class => 'Correct the cause. `getPrevious()` or `$thrown` has the exception of the'
+            . ' task, with its trace.',
         Worker\TaskTimeoutException::class => 'Make the task shorter, or raise `WorkerPoolOptions::$timeout`.',
         Worker\WorkerCrashedException::class => 'Read `$error`, `$signal` and the worker\'s last output. Raise'
             . ' `memory_limit`, remove `exit()`, or let the retry policy repeat tasks that may run twice.',
@@ -49,8 +49,8 @@ final readonly class ErrorIndex
             . ' refused, set `PostgresOptions::$authentication`.',
         Postgres\ConnectionLostException::class => 'Run the statement again only if it may run twice. The pool opens'
             . ' another connection by itself.',
-        Postgres\CommitUnknownException::class => 'Find out whether the transaction was committed, for example by a'
-            . ' unique id that it writes, before you repeat it.',
+        Postgres\CommitUnknownException::class => 'Before you repeat the transaction, find out whether it was'
+            . ' committed, for example by a unique id that the transaction writes.',
         Postgres\ConnectionClosedException::class => 'Finish the work before `close()`, or open another connection or'
             . ' pool.',
         Postgres\PoolTimeoutException::class => 'Hold connections for a shorter time, raise `maxConnections`, or accept'
@@ -69,8 +69,8 @@ final readonly class ErrorIndex
         Postgres\DeadlockException::class => 'Run the whole transaction again, and lock rows in the same order'
             . ' everywhere.',
         Postgres\TransactionAbortedException::class => 'Run a statement that may fail in a nested `transaction()`.',
-        Postgres\InvalidParameterException::class => 'Pass as many values as the statement has parameters, of types'
-            . ' that it accepts. `$position` names the value.',
+        Postgres\InvalidParameterException::class => 'Pass one value for each parameter of the statement, of a type'
+            . ' that the parameter accepts. `$position` has the number of the parameter.',
         Postgres\MultipleStatementsException::class => 'Send one statement at a time, or use `executeScript()`.',
         Postgres\UnexpectedResultException::class => 'Call the method for this result, such as `all()` for several'
             . ' rows, or limit the query.',
@@ -80,15 +80,15 @@ final readonly class ErrorIndex
         Postgres\Testing\TemporaryPostgresException::class
             => 'Install the server that the message names, and read `$output`.',
         Http\HttpException::class => 'Throw it in a handler, for example `new HttpException(404)`.',
-        Http\AppException::class => 'Run `php app.php` and correct the file. It returns a handler, a container with'
-            . ' one, or a closure.',
+        Http\AppException::class => 'Run `php app.php` and correct the file. It must return a handler, a container'
+            . ' with one, or a closure.',
         Http\ListenException::class => 'Choose a free address, or end the process that has it.',
         Http\ServerClosedException::class => 'Create another server.',
-        Http\SupervisorException::class => 'Install ext-pcntl, or serve with one process.',
+        Http\SupervisorException::class => 'Install ext-pcntl, use one process, or set `memory_limit` in php.ini.',
         Http\UnsupportedFunctionException::class => 'Return a `Response` with the header, cookie or status. The message'
             . ' names the replacement.',
-        Http\ClientDisconnectedException::class => 'Pass the request\'s cancellation to what the handler waits for, and'
-            . ' end the work.',
+        Http\ClientDisconnectedException::class => 'Pass the request\'s cancellation to the calls that wait, so that'
+            . ' they throw an exception and the handler ends.',
         Http\Middleware\AccessLogException::class => 'Create the directory, and let the server\'s user write there.',
         Client\HttpClientException::class => 'Catch it to handle every failure of the HTTP client.',
         Client\ConnectFailedException::class => 'Check host, port and proxy, or raise the option that the message'
@@ -115,8 +115,8 @@ final readonly class ErrorIndex
         Remote\KeyFileException::class => 'Create a key file as the message shows, and give all machines the same key.',
         Remote\InvalidSignatureException::class => 'Give agents and callers the same key, and the same version of'
             . ' Spindle.',
-        Remote\LeaseLostException::class => 'You need to do nothing: other agents run the jobs. If it'
-            . ' happens often, check the network.',
+        Remote\LeaseLostException::class => 'No action is needed: other agents run the jobs. If the exception'
+            . ' is frequent, check the network.',
         Remote\AgentClosedException::class => 'Create another agent.',
         Remote\Testing\TemporaryRedisException::class => 'Install redis-server, and read `$output`.',
     ];
@@ -126,7 +126,7 @@ final readonly class ErrorIndex
 
         <!-- php tools/site/reference.php writes this page -->
 
-        Failures of commands are values: `CommandResult` has the exit code, signal or timeout, and `orThrow()` throws.
+        A failed command returns a `CommandResult` with the exit code, signal or timeout, and only `orThrow()` throws.
         Every other failure at run time is an exception that implements `SpindleException`. Each message names the first
         cause, the input, and what to do. Programming errors, such as an option out of its range, are PHP's
         `ValueError`, `LogicException` and `InvalidArgumentException`. A cancellation throws `Amp\CancelledException`.

@@ -32,8 +32,8 @@ final readonly class MetricsPage
         ## Pools
 
         The statistics that an application registers with `Application::$statistics` become metrics named
-        `spindle_pool_…` with the label `pool`. A name that ends in `_total` is a counter, every other one a gauge.
-        The sections below describe what `statistics()` of each class returns.
+        `spindle_pool_…` with the label `pool`. A metric whose name ends in `_total` is a counter, and every other
+        metric is a gauge. The sections below describe what `statistics()` of each class returns.
 
         MARKDOWN;
 
