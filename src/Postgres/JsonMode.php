@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** PHP types for values of json and jsonb. */
+/** Conversion of json and jsonb values to and from PHP. */
 enum JsonMode
 {
     /**

@@ -25,7 +25,7 @@ final readonly class JsonNumber implements \JsonSerializable, \Stringable
     /**
      * Returns the value for json_encode(). When the client encodes a parameter, the number keeps all its digits. When
      * other code calls json_encode(), the number becomes a JSON string, because PHP would drop digits of a JSON number.
-     * An object in a parameter counts as other code if its jsonSerialize() calls json_encode(). Do not store the
+     * A jsonSerialize() that itself calls json_encode() counts as other code, even in a parameter. Do not store the
      * returned value, because it may begin with an internal mark. Store `$text` instead.
      */
     public function jsonSerialize(): string

@@ -30,7 +30,7 @@ final class MultipleStatementsException extends \InvalidArgumentException implem
             return null;
         }
         [$second, $position] = $found;
-        // The end of a string with \' depends on standard_conforming_strings. So `$second` may be part of the string.
+        // Whether \' ends a string depends on standard_conforming_strings. So `$second` may begin within a string.
         $second = str_contains($sql, "\\'") ? '***' : SqlText::masked($second);
 
         return new self(

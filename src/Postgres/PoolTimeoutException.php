@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The pool had no connection within its acquireTimeout, or maxWaiting fibers wait already. No statement was sent. */
+/** No connection was usable within the acquireTimeout, or maxWaiting fibers already waited. Nothing was changed. */
 final class PoolTimeoutException extends \RuntimeException implements PostgresException
 {
     private function __construct(string $message, ?\Throwable $previous = null)
@@ -16,7 +16,7 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
      * @internal
      *
      * @param non-empty-list<PostgresHost> $hosts
-     * @param int $unconfirmed how many of the connections wait until the server confirms a cancellation, ping or reset
+     * @param int $unconfirmed number of connections on which the server has not confirmed a cancellation, ping or reset
      */
     public static function after(
         float $seconds,

@@ -11,12 +11,10 @@ final class Postgres
     private const MAX_NAME_BYTES = 63;
 
     /**
-     * Quotes a name, or joins several names with dots: quoteIdentifier('schema', 'table') returns `"schema"."table"`.
-     *
+     * Quotes each name, and joins the names with dots: quoteIdentifier('schema', 'table') returns `"schema"."table"`.
      * Quoted names are case-sensitive. A quotation mark in a name is doubled.
      *
-     * @throws \ValueError when a name is empty, contains a NUL byte, or has more than 63 bytes. The server would
-     *     truncate a longer name
+     * @throws \ValueError when a name is empty, has a NUL byte, or has more than the 63 bytes that the server keeps
      */
     public static function quoteIdentifier(string $name, string ...$names): string
     {

@@ -61,7 +61,7 @@ use Spindle\Postgres\TlsMode;
 /** Opens sessions. Sessions of the same server share the types that were loaded from that server. */
 final class SessionFactory
 {
-    /** Classes that handle failures. They are loaded early, because PHP may be unable to open files after a failure. */
+    /** Classes for the handling of failures. PHP could not load these classes while no file descriptor is free. */
     private const PRELOADED = [
         AttemptFailedException::class,
         Condition::class,

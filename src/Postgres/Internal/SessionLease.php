@@ -9,19 +9,19 @@ use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Result;
 
 /**
- * Gives a borrower access to a session until {@see end()}. After that, this object behaves like a closed session. So
- * generators and fibers of this borrower can not affect the next borrower of the session.
+ * Gives a borrower access to a session until {@see end()}. After that, statements throw a \LogicException, and
+ * {@see isOpen()} returns false. So generators and fibers of this borrower can not affect the next borrower.
  */
 final class SessionLease implements Session
 {
     private bool $isOver = false;
 
-    /** Number of {@see copyTo()} generators that are neither read to their end nor destroyed. */
+    /** Number of {@see copyTo()} generators that have started and not ended. */
     private int $openCopyCount = 0;
 
     /**
-     * Number of calls that have not ended. A call that returns a generator counts until its first row. A pending call
-     * may not have sent its statement: its fiber may be encoding a value, reading data for a COPY or waiting for BEGIN.
+     * Number of pending calls. A call that returns a generator is pending until its first row. Perhaps its statement is
+     * not sent yet, because its fiber is encoding a value, reading data for a COPY or waiting for BEGIN.
      */
     private int $pendingCallCount = 0;
 
@@ -33,7 +33,7 @@ final class SessionLease implements Session
     /**
      * Ends the lease. Cancels an open COPY … TO STDOUT on the server, because no reader will fetch its rows.
      *
-     * @param \Closure(): void $release called when no pending call can use the session
+     * @param \Closure(): void $release called as soon as no call is pending
      */
     public function end(\Closure $release): void
     {

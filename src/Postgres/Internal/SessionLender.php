@@ -9,17 +9,17 @@ use Amp\Cancellation;
 /** Lends sessions for exclusive use. */
 interface SessionLender
 {
-    /** Suspends until a session is available, and lends it to the caller. Throws if the lender was closed. */
+    /** Suspends until a session is available, and lends it to the caller. Throws if the lender refuses new calls. */
     public function acquire(?Cancellation $cancellation): Session;
 
     /**
      * Releases the session after a failed attempt of a transaction, even if this method throws. After `$pause` seconds,
-     * lends a session for the next attempt. A lender that was closed since the first attempt lends a session, too,
-     * because close() waits for accepted transactions.
+     * lends a session for the next attempt. Even a closed lender lends one, because close() waits for accepted
+     * transactions.
      */
     public function acquireAgain(Session $session, float $pause, ?Cancellation $cancellation): Session;
 
-    /** Lets any fiber release the session. After that, acquire() in the borrower's fiber does not throw, but waits. */
+    /** Lets any fiber release the session. Then acquire() in the borrower's fiber waits, and reports no deadlock. */
     public function detachFromFiber(Session $session): void;
 
     public function release(Session $session): void;

@@ -16,16 +16,16 @@ final readonly class SizeLimits
     private const ROW_DIVISOR = 4;
     private const RESULT_DIVISOR = 2;
 
-    /** @param int|null $maxRowBytes null for a quarter of memory_limit */
+    /** @param int|null $maxRowBytes limit for a row; null for a quarter of memory_limit, but at least MIN_BYTES */
     public function __construct(private ?int $maxRowBytes = null) {}
 
-    /** Returns the maximum bytes of one row of a result or of a COPY. */
+    /** Returns the limit for one row of a result or of a COPY. */
     public function row(): int
     {
         return $this->maxRowBytes ?? max(self::MIN_BYTES, intdiv(self::memory(), self::ROW_DIVISOR));
     }
 
-    /** Returns the maximum bytes of all rows that are in memory for one statement. */
+    /** Returns the limit for all rows of one statement that are in memory. */
     public static function result(): int
     {
         return max(self::MIN_BYTES, intdiv(self::memory(), self::RESULT_DIVISOR));

@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal;
 use Spindle\Postgres\MultipleStatementsException;
 
 /**
- * Recognizes kinds of SQL statements, and finds the end of a statement.
+ * Recognizes kinds of SQL statements, finds the end of a statement, and masks strings.
  *
  * @see https://www.postgresql.org/docs/current/sql-syntax-lexical.html
  */
@@ -38,7 +38,7 @@ final class SqlText
     /**
      * Matches a string in three parts: the opening quote, the text, and the closing quote, which may be missing. In a
      * string without the prefix E, standard_conforming_strings decides whether \' ends the string. To mask the whole
-     * string in both cases, everything after \' counts as part of the string.
+     * string in both cases, the whole rest of the text after \' counts as part of the string.
      */
     private const STRING_PATTERN = <<<'REGEX'
         ~(?:
@@ -59,7 +59,7 @@ final class SqlText
     public const BLANK = '(?:(?:\s|--[^\n\r]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)++|(?&comment))';
     public const COMMENT = '(?(DEFINE)(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))';
 
-    /** First keywords of statements that leave no changes when they fail. CALL and DO may have committed changes. */
+    /** First keywords of statements that leave no changes when they fail. CALL and DO are missing: they can commit. */
     private const REPEATABLE_KEYWORDS = 'SELECT|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|WITH';
 
     /** @throws \LogicException when the text contains a NUL byte */
@@ -70,7 +70,7 @@ final class SqlText
         }
     }
 
-    /** Replaces each character in quoted strings by an asterisk. The other characters keep their positions. */
+    /** Replaces each character of quoted strings, except newlines, by an asterisk. All positions remain. */
     public static function masked(#[\SensitiveParameter] string $sql): string
     {
         return (string) preg_replace_callback(
@@ -119,9 +119,9 @@ final class SqlText
     }
 
     /**
-     * Returns the beginning of the second statement, and the position of that statement in characters, from 1. Returns
-     * null if there is only one statement. Empty statements are not counted. This method also splits at semicolons in
-     * the body of a routine (BEGIN ATOMIC … END). So if the text may create a routine, call this method only after the
+     * Returns the beginning of the second statement, and the number of its first character, starting at 1. Returns null
+     * if there is only one statement. Empty statements are not counted. This method also splits at semicolons in the
+     * body of a routine (BEGIN ATOMIC … END). So if the text may create a routine, call this method only after the
      * server has reported several statements.
      *
      * @param bool $escapesWithBackslash whether standard_conforming_strings is off
@@ -209,7 +209,7 @@ final class SqlText
         return \strlen($sql);
     }
 
-    /** Returns the offset after a string with escapes, and after its parts on later lines, which have no prefix E. */
+    /** Returns the offset after a string with escapes. Later lines may continue the string without another prefix E. */
     private static function escapedStringEnd(string $sql, int $at): int
     {
         $length = \strlen($sql);

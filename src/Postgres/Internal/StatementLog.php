@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal;
 
 use Psr\Log\LoggerInterface;
 
-/** Logs the steps of a connection, with the connection's number, the server's process id and SQL without values. */
+/** Logs the steps of a connection with its number, the server's process id and the SQL, but without parameters. */
 final readonly class StatementLog
 {
     public bool $isEnabled;

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 /**
- * Detects whether a script ended the transaction in which it runs. Uses the server's tags of the executed commands,
- * because the transaction status does not show the end if the script then begins another transaction.
+ * Detects whether a script ended the transaction in which it runs. Uses the tags that the server sends for executed
+ * commands, because the transaction status does not show the end if the script then begins another transaction.
  */
 final class TransactionEndDetector
 {
@@ -15,7 +15,7 @@ final class TransactionEndDetector
     /** Whether a command had the tag ROLLBACK. The command ROLLBACK TO SAVEPOINT has the same tag. */
     private bool $isRolledBack = false;
 
-    /** Whether the last BEGIN followed a command with the tag ROLLBACK. */
+    /** Whether a command with the tag ROLLBACK was executed before the last BEGIN. */
     private bool $hasBegunAfterRollback = false;
 
     public function recordTag(string $tag): void
@@ -29,7 +29,7 @@ final class TransactionEndDetector
         }
     }
 
-    /** Returns whether the transaction has ended. A ROLLBACK counts only if another transaction has begun after it. */
+    /** Returns whether the transaction has ended. ROLLBACK counts only before BEGIN, or if `$sql` has AND CHAIN. */
     public function hasEnded(string $sql): bool
     {
         return $this->isCommitted

@@ -20,7 +20,7 @@ use Spindle\Postgres\TransactionAbortedException;
 
 use function Amp\async;
 
-/** Runs functions in transactions or savepoints. Runs the statement of each stream in a separate transaction. */
+/** Runs functions in transactions or savepoints. Runs the statement of a stream in its own transaction. */
 final class TransactionRun
 {
     /** Maximum seconds to wait for statements in flight before a ROLLBACK. After that, the statements are cancelled. */
@@ -32,7 +32,7 @@ final class TransactionRun
      *
      * @template T
      *
-     * @param SessionLender $lender lends sessions that have no open transaction
+     * @param SessionLender $lender if its session has an open transaction, this method throws a \LogicException
      * @param \Closure(Transaction): T $work
      *
      * @return T
@@ -111,13 +111,15 @@ final class TransactionRun
         }
     }
 
-    /** Releases the session of a stream that was left early. Another fiber commits an open transaction first. */
+    /** Releases the session of a stream that was left early. If its transaction is open, a new fiber commits first. */
     public static function endStream(SessionLender $lender, Session $session): void
     {
         self::release($lender, $session, 'COMMIT');
     }
 
     /**
+     * Runs a function in a savepoint of the open transaction. If the function fails, rolls back to the savepoint.
+     *
      * @template T
      *
      * @param int $depth number of enclosing transactions
@@ -246,12 +248,12 @@ final class TransactionRun
         CancellationLimit::during($session, $cancellation, static fn(): Result => $session->query($sql));
     }
 
-    /** Rolls back to a savepoint. If that fails, the outer transaction fails too. */
+    /** Rolls back to a savepoint, and removes the savepoint. If that fails, the outer transaction fails, too. */
     private static function rollBackTo(Session $session, string $name, ?\Throwable $failure): void
     {
         try {
-            // If no cancellation caused the failure, the wait for answers has no limit, because the server may need
-            // long to fetch rows for a stream() of the outer transaction.
+            // The wait for answers has a limit only after a cancellation. The server may need long to fetch rows for a
+            // stream() of the outer transaction.
             $limit = $failure instanceof CancelledException ? new Timeout(CancellationLimit::SECONDS) : null;
             $session->settle($limit);
             if ($session->isOpen()) {
@@ -293,7 +295,7 @@ final class TransactionRun
         if ($end === 'COMMIT') {
             try {
                 $session->settle(new Timeout(CancellationLimit::SECONDS));
-                // If the fiber was destroyed while it waited for the answer to its COMMIT, no transaction is open.
+                // If the caller's fiber was destroyed while it waited for the answer to COMMIT, no transaction is open.
                 if (!$session->isOpen() || $session->transactionStatus() !== 'I') {
                     self::commit($session, $lender, null);
                 }
@@ -315,7 +317,7 @@ final class TransactionRun
         }
     }
 
-    /** Commits. A cancellation limits the wait for the answer, but does not stop the COMMIT on the server. */
+    /** Commits the transaction. A cancellation limits the wait for the answer, but does not stop the COMMIT. */
     private static function commit(Session $session, SessionLender $lender, ?Cancellation $cancellation): void
     {
         $isUnsent = $session->discardUnsentBegin();
@@ -343,7 +345,7 @@ final class TransactionRun
         }
     }
 
-    /** Rolls back. If that fails or takes too long, the connection is closed, which also ends the transaction. */
+    /** Rolls back the transaction. If that fails or takes too long, closes the session, which ends the transaction. */
     private static function rollBack(Session $session): void
     {
         $limit = new Timeout(CancellationLimit::SECONDS);
@@ -357,7 +359,7 @@ final class TransactionRun
             if (!$session->discardUnsentBegin() && $session->isOpen() && $session->transactionStatus() !== 'I') {
                 $session->query('ROLLBACK', [], $limit);
                 if ($session->transactionStatus() !== 'I') {
-                    // If ROLLBACK did not end the transaction, only closing the connection ends it.
+                    // ROLLBACK did not end the transaction, so only closing the session ends the transaction.
                     $session->close();
                 }
             }

@@ -122,7 +122,7 @@ final readonly class ArrayType implements ListValuedType
         return $this->plain([substr($text, $start, $at - $start)])[0];
     }
 
-    /** @param array<mixed> $value nested lists; the first element of each list shows if there is another dimension */
+    /** @param array<mixed> $value nested lists; the first element of a list shows whether there is another dimension */
     private function dimensions(#[\SensitiveParameter] array $value): int
     {
         $dimensions = 1;

@@ -9,8 +9,8 @@ use Spindle\Postgres\ProtocolException;
 /**
  * Converts date, timestamp and timestamptz in the DateStyle ISO. PostgreSQL's year 1 BC is PHP's year 0.
  *
- * A date or timestamp has no time zone, and is decoded as UTC. A DateTimeInterface is encoded as the date and time in
- * its own time zone.
+ * A date or timestamp has no time zone, and is decoded as UTC. For these types, a DateTimeInterface is encoded as the
+ * date and time in its own time zone.
  *
  * A timestamptz is a point in time. It is decoded with the offset of the session's time zone. If the offset has
  * seconds, PHP keeps these seconds but does not print them.

@@ -12,7 +12,7 @@ use Spindle\Postgres\JsonNumber;
  */
 final class JsonMarks
 {
-    /** Number of stack frames: two of this class, jsonSerialize(), json_encode() and the caller of json_encode(). */
+    /** Number of stack frames to search first: two of this class, jsonSerialize(), json_encode() and its caller. */
     private const DIRECT_FRAMES = 5;
 
     private static string $prefix = '';
@@ -30,7 +30,7 @@ final class JsonMarks
         return $token[0] === '"' || self::isExact($token) ? $token : '"' . self::prefix() . "{$token}\"";
     }
 
-    /** Returns the number for JSON. Puts the mark before the number if {@see encode()} has called json_encode(). */
+    /** Returns the value for jsonSerialize(): the number, with the mark if {@see encode()} has called json_encode(). */
     public static function forJsonEncode(string $number): string
     {
         return self::$encodings > 0 && self::isCalledByEncode() ? self::prefix() . $number : $number;

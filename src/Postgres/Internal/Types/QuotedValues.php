@@ -15,7 +15,7 @@ final class QuotedValues
     /** Maximum bytes of a value that is decoded in order to search for its parts. */
     private const MAX_DECODED_BYTES = 0x10_0000;
 
-    /** A truncated message may end within a value, so only this many first bytes of a value are searched for. */
+    /** A truncated message may end within a value. So the client also searches for this many first bytes of a value. */
     private const PREFIX_BYTES = 64;
 
     private function __construct(private readonly Types $types, private readonly string $message) {}
@@ -25,8 +25,8 @@ final class QuotedValues
      * @param array<mixed> $values
      *
      * @return list<list<string>> one list per value. The first item is the value's text, or '' if the message does not
-     *     contain this text. The other items are parts of the value that the message contains. The list is empty for
-     *     null, and for a value that can't be encoded
+     *     contain this text. The other items are parts or other notations of the value that the message contains. The
+     *     list is empty for null, and for a value that can't be encoded
      */
     public static function of(
         Types $types,
@@ -83,7 +83,7 @@ final class QuotedValues
         return $texts;
     }
 
-    /** Returns the text if the message contains it, the text's beginning if the message ends within the text, or ''. */
+    /** Returns the text if the message contains it, the text's beginning if a truncated message ends with it, or ''. */
     private function quotedPart(#[\SensitiveParameter] string $text): string
     {
         if (str_contains($this->message, $text)) {
@@ -118,7 +118,7 @@ final class QuotedValues
     /** @return list<string> the text unchanged, escaped as an array element, and escaped as JSON */
     private static function escaped(#[\SensitiveParameter] string $text): array
     {
-        $text = substr($text, 0, ServerError::MAX_FIELD_BYTES + 1); // a truncated message has no more of the text
+        $text = substr($text, 0, ServerError::MAX_FIELD_BYTES + 1); // a message contains no more of the text
         $json = json_encode($text, \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE | \JSON_INVALID_UTF8_IGNORE);
 
         return array_values(array_unique(

@@ -35,7 +35,7 @@ final class Scalar
         return \is_bool($value) ? ($value ? '1' : '0') : self::text($value);
     }
 
-    /** Returns the shortest text of a float. Whole numbers of 64 bits get no exponent, which integer types refuse. */
+    /** Returns the shortest text of a float. Integer types refuse exponents, so whole numbers of 64 bits have none. */
     public static function float(#[\SensitiveParameter] float $value): string
     {
         if ($value >= -(2 ** 63) && $value < 2 ** 63 && $value === (float) (int) $value && $value !== 0.0) {
@@ -49,7 +49,7 @@ final class Scalar
         };
     }
 
-    /** Decodes "Infinity" and "-Infinity", which date types write in lower case. Returns null for other texts. */
+    /** Decodes "Infinity" and "-Infinity". Date types and interval use lower case. Returns null for other texts. */
     public static function infinity(#[\SensitiveParameter] string $text): ?float
     {
         return match ($text) {

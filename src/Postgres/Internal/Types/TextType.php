@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Types;
 
-/** Types whose values are strings in PHP: text, similar types, and all unknown types. */
+/** Converts types whose values are strings in PHP: text, similar types, and all unknown types. */
 final readonly class TextType implements Type
 {
     public function decode(#[\SensitiveParameter] string $text): string

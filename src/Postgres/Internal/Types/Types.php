@@ -12,7 +12,7 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\ResultTooLargeException;
 
 /**
- * Converts values to and from PostgreSQL's text format. An OID is the server's number of a type. Types that are not
+ * Converts values to and from PostgreSQL's text format. An OID is a type's number on the server. Types that are not
  * built in are loaded from the database once ({@see LOAD_QUERY}). Values of unknown types are strings. No message or
  * trace of an exception contains a value.
  */
@@ -33,16 +33,16 @@ final class Types
     /** Kind of values that are decoded by `$text === 't'`. */
     public const BOOL = 3;
 
-    /** Kind of bytea. {@see self::encode()} returns the bytes of such a value, not text. */
+    /** Kind of bytea values. {@see self::encode()} returns the bytes of such a value, not text. */
     public const BYTEA = 4;
 
     /** Kind of values that only {@see self::decode()} decodes. */
     public const OTHER = 5;
 
     /**
-     * Query for the rows of {@see self::load()}: types and their component types. $1 is an array of OIDs, such as
-     * "{16385,16391}". The query uses to_jsonb() to read the column rngmultitypid, because naming this column would be
-     * an error before PostgreSQL 14.
+     * Query for the rows of {@see self::load()}: types and their component types, such as the element type of an
+     * array. $1 is an array of OIDs, such as "{16385,16391}". The query uses to_jsonb() to read the column
+     * rngmultitypid, because naming this column would be an error before PostgreSQL 14.
      */
     public const LOAD_QUERY = <<<'SQL'
         WITH RECURSIVE found (oid, kind, base, name, delimiter) AS (
@@ -66,7 +66,7 @@ final class Types
 
     /**
      * @var array<int, array{string|null, int, non-empty-string}> loaded types by OID: kind ("array", "domain", "range",
-     *     "multirange"; null for others); OID of the component type; delimiter between values of the type in arrays
+     *     "multirange"; null for others); OID of the component type; delimiter between array elements
      */
     private array $loaded = [];
 
@@ -76,10 +76,10 @@ final class Types
     /** @var array<int, Type> types created so far, by OID */
     private array $types = [];
 
-    /** Start time of the server with these types, which identifies the server; null while unknown. */
+    /** Start time of the server with these types; null while unknown. The time identifies the server. */
     private ?string $serverStartTime = null;
 
-    /** Types of the last other server for which {@see forServer()} was called. No types of earlier servers are kept. */
+    /** Types of another server, the last one that {@see forServer()} got. Types of earlier servers are not kept. */
     private ?self $otherServer = null;
 
     public function __construct(private readonly JsonMode $json = JsonMode::Arrays) {}

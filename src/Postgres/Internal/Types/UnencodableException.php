@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Types;
 
-/** A value can't be encoded as its type. {@see Types} turns this exception into an InvalidParameterException. */
+/** A value can't be encoded as a PostgreSQL type. {@see Types} then throws an InvalidParameterException. */
 final class UnencodableException extends \UnexpectedValueException
 {
     /**
