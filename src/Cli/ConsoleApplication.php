@@ -34,7 +34,7 @@ use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/** The program `spindle`. Reports every failure in one line on standard error. */
+/** The program `spindle`. Reports each failure, except a closed output, in one line on standard error. */
 final class ConsoleApplication extends Application
 {
     /** Version of Spindle, as in the newest section of CHANGELOG.md. */
@@ -68,7 +68,7 @@ final class ConsoleApplication extends Application
 
     public function run(?InputInterface $input = null, ?OutputInterface $output = null): int
     {
-        set_error_handler(null); // auto_prepend_file may have set a handler that throws in spite of `@`
+        set_error_handler(null); // code of auto_prepend_file may have set a handler that throws despite `@`
         // PHP's messages must not mix with the output of jobs.
         PhpSettings::set('display_errors', 'stderr');
         FileSizeLimit::handleSignal();
@@ -130,7 +130,7 @@ final class ConsoleApplication extends Application
                 'verbose',
                 'v|vv|vvv',
                 InputOption::VALUE_NONE,
-                "Log each step of spindle run to\nstandard error (only as -vvv)",
+                "spindle run: With -vvv, log each\nstep to standard error",
             ),
         ]);
     }

@@ -278,7 +278,7 @@ final class ServeUsageTest extends SpindleCommandTestCase
             $process = $this->ran([$command, '--help']);
 
             self::assertMatchesRegularExpression(
-                '/-v\|vv\|vvv, --verbose\s+Log each step of spindle run to\s+standard error \(only as -vvv\)$/m',
+                '/-v\|vv\|vvv, --verbose\s+spindle run: With -vvv, log each\s+step to standard error$/m',
                 $process->getOutput(),
             );
         }

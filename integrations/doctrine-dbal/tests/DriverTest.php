@@ -144,7 +144,7 @@ final class DriverTest extends TidyTestCase
                     $statement->bindValue($position, $value);
                 }
                 $statement->executeQuery();
-                self::fail('It was accepted');
+                self::fail('The parameters were accepted');
             } catch (DriverException $failure) {
                 self::assertStringContainsString('parameter', $failure->getMessage());
             }
@@ -446,7 +446,7 @@ final class DriverTest extends TidyTestCase
         $connection->insert($table, ['id' => 1, 'parent' => 1]);
         try {
             $connection->executeStatement(str_replace('{table}', $table, $sql));
-            self::fail('It was accepted');
+            self::fail('The statement was accepted');
         } catch (DriverException $failure) {
             self::assertInstanceOf($class, $failure);
             self::assertSame(5, \strlen((string) $failure->getSQLState()));
@@ -961,7 +961,7 @@ final class DriverTest extends TidyTestCase
         self::assertInstanceOf(DriverException::class, self::callInSignalHandler($connection->commit(...)));
         try {
             $connection->insert($table, ['id' => 2]);
-            self::fail('It was accepted');
+            self::fail('The statement was accepted');
         } catch (DriverException $failure) {
             self::assertStringContainsString('can only be rolled back', $failure->getMessage());
         }
@@ -1341,7 +1341,7 @@ final class DriverTest extends TidyTestCase
         self::assertSame(1, $connection->fetchOne('SELECT 1'));
     }
 
-    /** Calls a function where PHP can't switch fibers, and returns the exception that it has thrown. */
+    /** Calls a function where PHP can't switch fibers, and returns the exception that the function has thrown. */
     private static function callInSignalHandler(\Closure $function): ?\Throwable
     {
         $thrown = null;

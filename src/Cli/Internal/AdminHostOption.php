@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Symfony\Component\Console\Input\InputInterface;
 
-/** The option --admin-host, which can be given several times. */
+/** Reads --admin-host: host names that the admin address accepts, besides IP addresses and localhost. */
 final class AdminHostOption
 {
     private const HOST_PATTERN = '/^(?:[a-z0-9_](?:[a-z0-9_.\-]*[a-z0-9_])?|\*)$/Di';
@@ -14,9 +14,9 @@ final class AdminHostOption
     private function __construct() {}
 
     /**
-     * @return list<string> host names; * stands for any name
+     * @return list<string> values of all --admin-host options; * allows any host name
      *
-     * @throws UsageException
+     * @throws UsageException when a name is not valid, or --admin is not given
      */
     public static function names(InputInterface $input): array
     {

@@ -45,7 +45,7 @@ final class BrokerOptions
 
     /**
      * @param string $what name of the option or argument, for the message
-     * @param string $name name of a queue; if it is a broker's address by mistake, the message hides the password
+     * @param string $name name of a queue. A password is masked in the message, if the name is an address
      *
      * @throws UsageException when the name is not valid
      */
@@ -60,7 +60,7 @@ final class BrokerOptions
             );
     }
 
-    /** @throws UsageException */
+    /** @throws UsageException when the address is missing or malformed, or predis/predis is not installed */
     public static function broker(GivenOptions $given): Broker
     {
         [$source, $address] = self::address($given);
@@ -73,7 +73,7 @@ final class BrokerOptions
         }
     }
 
-    /** @throws UsageException when the file that SPINDLE_KEY_FILE names can't be used */
+    /** @throws UsageException when SPINDLE_KEY_FILE names no file, or a file that can't be used */
     public static function keys(): SigningKeys
     {
         try {
@@ -83,7 +83,7 @@ final class BrokerOptions
         }
     }
 
-    /** @return array{string, string} the option or variable from which the address comes, and the address */
+    /** @return array{string, string} the option or variable that contains the address, for messages; and the address */
     private static function address(GivenOptions $given): array
     {
         [$address, $file, $variable] = [$given->text('broker'), $given->text('broker-file'), getenv(self::VARIABLE)];
@@ -93,7 +93,7 @@ final class BrokerOptions
             );
         }
         if ($address !== null) {
-            return ['option --broker', self::withoutPassword($address)];
+            return ['option --broker', self::rejectPassword($address)];
         }
         if ($file !== null) {
             return ["option --broker-file: '{$file}'", self::read($file)];
@@ -108,7 +108,7 @@ final class BrokerOptions
             );
     }
 
-    private static function withoutPassword(#[\SensitiveParameter] string $address): string
+    private static function rejectPassword(#[\SensitiveParameter] string $address): string
     {
         return str_contains($address, '@') && !str_starts_with(strtolower($address), 'unix:///')
             ? throw new UsageException(

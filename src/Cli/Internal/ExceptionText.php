@@ -8,7 +8,7 @@ use Revolt\EventLoop\Driver;
 use Revolt\EventLoop\Internal\AbstractDriver;
 use Spindle\Internal\ThrownText;
 
-/** The text of an exception in a log. The frames of the code that called the application are left out of the trace. */
+/** Formats exceptions for a log. Leaves out the trace frames of the code that called the application. */
 final class ExceptionText
 {
     private const MAX_EXCEPTIONS = 10;
@@ -17,7 +17,7 @@ final class ExceptionText
 
     /**
      * Formats an exception and its previous exceptions, beginning with the first cause. If there are more than
-     * MAX_EXCEPTIONS, the text has only the first cause and the latest exceptions, and PHP's conversion to a string is
+     * MAX_EXCEPTIONS, the text has only the first cause and the latest exceptions. PHP's conversion to a string is then
      * not used. The time of that conversion grows with the square of the number of exceptions, and clients may
      * influence that number.
      */
@@ -33,7 +33,7 @@ final class ExceptionText
             if ($surplus <= 0) {
                 return self::shortened((string) $exception, $chain);
             }
-        } catch (\Throwable) { // a subclass may have set the message to an object
+        } catch (\Throwable) { // the conversion fails if a subclass has set the message to an object
             return self::describe($exception);
         }
         $latest = array_reverse(\array_slice($chain, 0, self::MAX_EXCEPTIONS - 1));
@@ -81,8 +81,8 @@ final class ExceptionText
     }
 
     /**
-     * Returns how many frames belong to the application, counted from the top of the trace. The last of these frames
-     * names the application's function that Spindle called.
+     * Returns how many frames to keep, from the top of the trace. The last one names the application's function that
+     * Spindle called. If Spindle has not called the application, keeps all frames above the event loop.
      *
      * @param list<array{file?: string, class?: string}> $frames
      * @param string $file file in which the exception was created

@@ -20,7 +20,7 @@ final class GivenOptions
         return !\in_array($this->input->getOption($name), [false, null, []], true);
     }
 
-    /** Returns the value, which can be empty; null if the option is not given. */
+    /** Returns the value, which may be '', unlike in {@see text()}; null if the option is not given. */
     public function rawText(string $name): ?string
     {
         $value = $this->input->getOption($name);
@@ -50,7 +50,7 @@ final class GivenOptions
         return array_values(array_filter($values, \is_string(...)));
     }
 
-    /** @throws UsageException when the value does not consist of one to nine digits */
+    /** @throws UsageException when the value does not consist of one to nine digits; $allowed is for the message */
     public function number(string $name, string $allowed): ?int
     {
         $value = $this->text($name);
@@ -83,7 +83,7 @@ final class GivenOptions
         };
     }
 
-    /** @throws UsageException when both flags are given */
+    /** @throws UsageException when both flags are given; the message ends with $reason */
     public function rejectTogether(string $name, string $other, string $reason): void
     {
         if ($this->flag($name) && $this->flag($other)) {

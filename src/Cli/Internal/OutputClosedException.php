@@ -6,5 +6,5 @@ namespace Spindle\Cli\Internal;
 
 use Spindle\SpindleException;
 
-/** The reader of an output closed the stream, or {@see OutputStream::abandon()} was called. Some bytes are lost. */
+/** The reader has closed an output, or {@see OutputStream::abandon()} was called. Not all bytes were written. */
 final class OutputClosedException extends \RuntimeException implements SpindleException {}

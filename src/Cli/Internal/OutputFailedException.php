@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal;
 use Spindle\Internal\Warnings;
 use Spindle\SpindleException;
 
-/** A job's output or its line in the job log could not be written. With --resume, the job runs again. */
+/** An output, the job log or a temporary file could not be written. With --resume, the affected job runs again. */
 final class OutputFailedException extends \RuntimeException implements SpindleException
 {
     public static function write(string $what, string $reason): self

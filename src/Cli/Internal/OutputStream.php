@@ -107,7 +107,7 @@ final class OutputStream
     /**
      * @param resource $stream
      *
-     * @return resource|null the terminal in non-blocking mode; null if $stream is no terminal or can't be opened
+     * @return resource|null the terminal, non-blocking; null if $stream is no terminal, or opening the terminal fails
      */
     private static function openTerminal(mixed $stream): mixed
     {

@@ -9,7 +9,7 @@ use Psr\Log\LogLevel;
 use Spindle\Internal\FatalError;
 use Spindle\Internal\PhpSettings;
 
-/** Logs PHP's own messages in `spindle serve` and `spindle work`, unless the application sets an error handler. */
+/** Logs PHP's errors in `serve` and `work`. If the application has an error handler, only fatal errors are logged. */
 final class PhpMessages
 {
     private const NOTICES = \E_NOTICE | \E_USER_NOTICE | \E_DEPRECATED | \E_USER_DEPRECATED;

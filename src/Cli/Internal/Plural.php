@@ -8,7 +8,7 @@ final class Plural
 {
     private function __construct() {}
 
-    /** @param string $noun in the singular; its plural ends with s */
+    /** @param string $noun singular form; the plural adds only an s */
     public static function of(int $count, string $noun): string
     {
         return "{$count} {$noun}" . ($count === 1 ? '' : 's');

@@ -18,8 +18,8 @@ final class BenchCommand extends Command
 {
     private const HELP = <<<'HELP'
         Measures Spindle and its peers (comparable programs) on this machine, in
-        alternating rounds. Each contestant runs in a new process. Prints medians and
-        ratios as Markdown tables.
+        alternating rounds. Each contestant (Spindle or a peer) runs in a new process.
+        Prints medians and ratios as Markdown tables.
 
           commands   Shell commands through a pool, compared with xargs, GNU parallel,
                      PHP libraries and, if a C compiler is installed, a C program
@@ -30,13 +30,13 @@ final class BenchCommand extends Command
                      The HTTP client, compared with Guzzle, undici and curl
           aircraft   The application in examples/, compared with nginx and PHP-FPM on
                      the same database
-          remote     Tasks through a temporary Redis or Valkey
-          contexts   Creation of threads, forks and processes, on each --php
+          remote     Tasks through a temporary Redis or Valkey server
+          contexts   Creation of threads, forks and processes, with each PHP of --php
 
         The benchmarks need a Git checkout of Spindle, because the Composer package
-        does not contain them. Each benchmark refuses the options of others. With
-        --against, a second checkout of Spindle is measured too, and the ratios of
-        rates and CPU time are printed.
+        does not contain them. A benchmark refuses the options of other benchmarks.
+        --against also measures a second checkout of Spindle, and prints the ratios of
+        rates and CPU time.
 
         <comment>Examples</comment>
           <info>spindle bench commands --memory 0,10,50,100,500</info>
@@ -67,21 +67,21 @@ final class BenchCommand extends Command
         'first' => "all except contexts: Measure only the first\nof Spindle's contestants, without peers",
     ];
 
-    /** Options with a value, by name: option of the script, shortcut, mode, help text (lines of at most 45 columns). */
+    /** Options with a value. Each entry: option of the script, shortcut, mode, help (lines of at most 45 columns). */
     private const OPTIONS = [
         'memory' => ['--memory', null, self::VALUE, <<<'TEXT'
             commands: Hold N megabytes in the measuring
-            process; a list such as 0,100 [default: 0]
+            process; a list is allowed [default: 0]
             TEXT],
         'count' => ['-n', 'n', self::VALUE, <<<'TEXT'
             Run N commands, tasks or queries in each
-            measurement. "soak" and "get" have N
-            requests, "bulk" has N rows. contexts: Create
-            N threads, forks or processes at once
-            [default: 3000 commands, 1000000 requests in
-            "soak", 1000000 rows, 20000 requests in
-            "get", 100000 remote tasks, 100 contexts;
-            others have numbers of their own]
+            measurement. http soak, http-client get: Send
+            N requests. aircraft bulk: Use N rows.
+            contexts: Create N threads, forks or
+            processes at once [default: 3000 commands,
+            1000000 requests in soak, 20000 in get,
+            1000000 rows, 100000 remote tasks, 100
+            contexts; tasks, postgres: various]
             TEXT],
         'jobs' => ['-j', 'j', self::VALUE, "commands: Run N commands at once\n[default: 8]"],
         'rounds' => ['--rounds', null, self::VALUE, <<<'TEXT'
@@ -93,9 +93,9 @@ final class BenchCommand extends Command
             must always be the same [default: echo hi]
             TEXT],
         'workload' => ['--workload', null, self::VALUE, <<<'TEXT'
-            commands: command runs the line of --command;
-            echo and sleep run the tasks that the library
-            TaskRunner.php runs in its own benchmark
+            commands: "command" runs the shell line of
+            --command; "echo" and "sleep" run the tasks
+            from the benchmark of the peer TaskRunner.php
             [default: command]
             TEXT],
         'start-method' => ['--start-method', null, self::VALUE, <<<'TEXT'
@@ -105,8 +105,8 @@ final class BenchCommand extends Command
             TEXT],
         'peers' => ['--peers', null, self::VALUE, <<<'TEXT'
             all except remote, contexts: Compare with
-            these peers, separated by commas; none, or
-            all that are installed [default: all]
+            these peers, a list with commas, or none, or
+            all: those that are installed [default: all]
             TEXT],
         'only' => ['--only', null, self::VALUE, <<<'TEXT'
             Run only these measurements, separated by
@@ -136,7 +136,7 @@ final class BenchCommand extends Command
         'connections' => ['--connections', null, self::VALUE, <<<'TEXT'
             postgres: Use these numbers of connections in
             select, cells, unit and update [default: 1, 4
-            or 8, which depends on the measurement;
+            or 8, depending on the measurement;
             cells: 1,2,4,8,16]
             http: Open N connections [default: 50]
             aircraft: Open N connections to the database
@@ -145,7 +145,7 @@ final class BenchCommand extends Command
         'fibers' => ['--fibers', null, self::VALUE, <<<'TEXT'
             postgres: Share the connections among these
             numbers of fibers [default: 1, 64 or 256,
-            which depends on the measurement; cells:
+            depending on the measurement; cells:
             8,64,256,1024]
             http-client: Send these numbers of requests
             at the same time in get [default: 64]
@@ -180,9 +180,9 @@ final class BenchCommand extends Command
             [default: a temporary server]
             TEXT],
         'clients' => ['--clients', null, self::VALUE, <<<'TEXT'
-            aircraft: Use N clients at once; twice as
-            many in sleep, eight times as many with 50 ms
-            of latency [default: 50]
+            aircraft: Use N clients at once in crud and
+            latency, 8 times N if the latency is 50 ms,
+            and twice N in sleep [default: 50]
             TEXT],
         'cycles' => ['--cycles', null, self::VALUE, <<<'TEXT'
             aircraft: Run N cycles of create, read,
@@ -196,8 +196,8 @@ final class BenchCommand extends Command
             certificates [default: 5]
             TEXT],
         'swoole' => ['--swoole', null, self::VALUE, <<<'TEXT'
-            aircraft: Compare crud with Swoole, whose
-            extension is this file
+            aircraft: Compare crud with Swoole, a PHP
+            extension in this file
             TEXT],
         'undici' => ['--undici', null, self::VALUE, <<<'TEXT'
             http-client: Compare get with undici, which
@@ -299,8 +299,8 @@ final class BenchCommand extends Command
     /** @param list<string> $command */
     private static function runScript(array $command, OutputInterface $output): int
     {
-        // The script inherits descriptor 2, so the array does not contain STDERR. If the array contained STDERR, and
-        // STDERR were a file, PHP would move the position in that file. Then the script could overwrite the output of
+        // Without an entry for descriptor 2, the script inherits standard error. An entry with STDERR would make PHP
+        // move the position in the file if standard error is a file. Then the script could overwrite the output of
         // other processes.
         $process = proc_open($command, [1 => ['pipe', 'w']], $pipes);
         if ($process === false || !isset($pipes[1])) {

@@ -35,15 +35,15 @@ final class QueueCommand extends Command
         needed, because the contents of jobs are not read.
 
         <comment>Output of show</comment>
-          waiting  jobs that an agent can claim, and the age of the oldest
-          running  jobs that an agent has claimed; this agent is their owner
-          delayed  jobs that wait for their delay or their next attempt
-          blocked  jobs that wait because another job with the same key runs
+          waiting  jobs that an agent can claim, and how long the oldest has waited
+          running  jobs that an agent has claimed; "owner" is the name of this agent
+          delayed  jobs that wait until their delay is over, or for a retry
+          blocked  jobs that wait because a job with the same exclusive key runs
           dead     dead letters: jobs that failed for good
-          Then running, delayed and dead jobs are listed, up to --limit of each, the
-          newest dead letters first. --status selects other jobs, such as waiting
-          jobs, the oldest first. Times are in UTC, by the broker's clock.
-          With an id, one job is shown; a dead letter with the exception's trace.
+          Below, running, delayed and dead jobs are listed, at most --limit of each.
+          --status selects other lists, such as waiting jobs. Waiting jobs begin with
+          the oldest, dead letters with the newest. Times are in UTC, by the broker's
+          clock. With an id, one job is shown; for a dead letter, also the trace.
 
         <comment>Exit status</comment>
           0      done
@@ -70,7 +70,7 @@ final class QueueCommand extends Command
                 'status',
                 null,
                 $value | InputOption::VALUE_IS_ARRAY,
-                "show: List the jobs that are waiting, running,\ndelayed or dead [default: all but waiting]\n",
+                "show: List waiting, running, delayed or dead\njobs [default: all of these but waiting]\n",
             )
             ->addOption('limit', null, $value, "show: List at most N jobs of each status\n[default: 50]")
             ->addOption('all', null, $flag, 'retry, delete: Select all dead letters')

@@ -8,12 +8,12 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\JobStatus;
 
-/** Executes the actions of `spindle queue` in small batches, so that other clients of the engine wait only briefly. */
+/** Executes the actions of `spindle queue`. Changes jobs in small batches, so that other clients wait only briefly. */
 final class QueueManager
 {
     private const MAX_BATCH_JOBS = 500;
 
-    /** Largest number of tries to read a job: its status can change between the requests status() and listJobs(). */
+    /** Largest number of tries to read a job. The status can change between the requests status() and listJobs(). */
     private const MAX_LOOKUPS = 5;
 
     public function __construct(private readonly Broker $broker, private readonly string $queue) {}
@@ -83,7 +83,7 @@ final class QueueManager
     }
 
     /**
-     * Removes waiting jobs, but not more than were waiting at the start: new jobs must not prolong the purge.
+     * Removes at most as many waiting jobs as the queue has at the start, so that new jobs do not prolong the purge.
      *
      * @return int number of removed jobs
      *
@@ -107,7 +107,7 @@ final class QueueManager
 
     /**
      * @param list<string>|null           $ids    null for all dead letters
-     * @param \Closure(list<string>): int $action returns the number of jobs that it changed
+     * @param \Closure(list<string>): int $action executed for ids of one batch; returns how many jobs were changed
      */
     private function forDeadLetters(?array $ids, \Closure $action): int
     {
@@ -115,9 +115,9 @@ final class QueueManager
             return array_sum(array_map($action, array_chunk($ids, self::MAX_BATCH_JOBS)));
         }
         [$changed, $seen] = [0, []];
-        // Each list begins with the newest dead letters. A retried job that dies again comes before the older dead
-        // letters, and is not retried a second time. If a list contains only such jobs, the older dead letters are
-        // beyond $limit, so $limit grows for the next list.
+        // Each list begins with the newest dead letters, so a retried job that has died again precedes older dead
+        // letters. No job is retried twice. If a list contains only jobs that were retried before, $limit is too small
+        // to reach the older dead letters, so $limit grows for the next list.
         for ($limit = self::MAX_BATCH_JOBS; ; $limit += self::MAX_BATCH_JOBS * (int) ($new === [])) {
             $dead = self::ids($this->broker->listJobs($this->queue, JobStatus::Dead, $limit));
             $new = array_values(array_filter($dead, static fn(string $id): bool => !isset($seen[$id])));

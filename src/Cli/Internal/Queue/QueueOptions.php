@@ -59,7 +59,7 @@ final class QueueOptions
             );
         /** @var string $queue */
         $queue = $input->getArgument('queue');
-        self::rejectForeignOptions($action, $input);
+        self::checkOptions($action, $input);
 
         return new self(
             $action,
@@ -72,7 +72,7 @@ final class QueueOptions
         );
     }
 
-    private static function rejectForeignOptions(QueueAction $action, InputInterface $input): void
+    private static function checkOptions(QueueAction $action, InputInterface $input): void
     {
         foreach (QueueAction::cases() as $other) {
             foreach (array_diff($other->options(), $action->options()) as $name) {
