@@ -10,7 +10,7 @@ final readonly class PostgresHost implements \Stringable
     public const DEFAULT_PORT = 5432;
 
     /**
-     * @param string $host a name, an IP address without brackets, or the folder of a Unix socket, which begins with "/"
+     * @param string $host a name, an IP address without brackets, or the absolute path of a Unix socket's folder
      * @param int $port port number, which is also part of the name of a Unix socket
      * @param string|null $address IP address to connect to, instead of looking up `$host` or using a Unix socket; the
      *     server's certificate must be valid for `$host`

@@ -19,7 +19,7 @@ use Spindle\Postgres\Internal\SizeLimits;
  */
 final readonly class PostgresOptions
 {
-    /** Directories of the Unix socket: the default of most distributions, then that of PostgreSQL's own builds. */
+    /** Default directories of the Unix socket: first of most distributions, then of PostgreSQL's own builds. */
     private const SOCKET_FOLDERS = ['/var/run/postgresql', '/tmp'];
 
     /** @var non-empty-list<PostgresHost> */
@@ -69,8 +69,8 @@ final readonly class PostgresOptions
      * @param int|null $statementCache maximum number of prepared statements per connection; null for 256, or for 0 if
      *     the client detects a pooler. A statement of more than 16 KiB is not kept prepared
      * @param string|null $passwordFile file in the format of .pgpass; ignored if other users have access, as in libpq
-     * @param LoggerInterface|null $logger gets warnings; at debug level, also each statement, and each step of a
-     *     connection, such as its opening and its end; never gets parameters or the password
+     * @param LoggerInterface|null $logger gets warnings. At debug level, also gets each statement and each step of
+     *     a connection, such as its opening and its end. Never gets parameters or the password
      * @param bool $persistent whether later HTTP requests in the same PHP-FPM process reuse the connection if their
      *     options are equal
      * @param int|null $maxRowBytes maximum bytes of a row that is read into memory, at least 1 MiB; null for a
@@ -127,11 +127,11 @@ final readonly class PostgresOptions
      * "host=… dbname=…".
      *
      * Values that the DSN does not contain come from libpq's environment variables: PGHOST, PGHOSTADDR, PGPORT, PGUSER,
-     * PGPASSWORD, PGPASSFILE (~/.pgpass), PGDATABASE, PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY, PGCONNECT_TIMEOUT,
-     * PGTARGETSESSIONATTRS, PGAPPNAME, PGOPTIONS, PGCHANNELBINDING and PGREQUIREAUTH.
+     * PGPASSWORD, PGPASSFILE (default: ~/.pgpass), PGDATABASE, PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY,
+     * PGCONNECT_TIMEOUT, PGTARGETSESSIONATTRS, PGAPPNAME, PGOPTIONS, PGCHANNELBINDING and PGREQUIREAUTH.
      *
-     * Three rules differ from libpq. Service files and ~/.postgresql are not read. The connect_timeout limits the time
-     * for all hosts together. Certificates of remote servers are checked by default.
+     * The main differences from libpq are: Service files and ~/.postgresql are not read. The connect_timeout limits the
+     * time for all hosts together. Certificates of remote servers are checked by default.
      *
      * @throws \ValueError when the DSN or an environment variable is invalid; the message never contains the password
      */

@@ -172,7 +172,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      *
      * @throws PoolTimeoutException when no connection is free within the acquireTimeout, or too many fibers wait
      * @throws ConnectionFailedException when no connection is open, and the attempt to open one fails. After a
-     *     temporary failure, a pool that has reached a server earlier retries instead
+     *     temporary failure, a pool that has reached a server retries instead
      * @throws AuthenticationException when no connection is open and the login fails
      */
     public function acquire(?Cancellation $cancellation = null): PooledConnection
@@ -213,10 +213,10 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      * - `waiting`: fibers that wait for a connection; `timed_out_total`: waits that failed due to the acquireTimeout
      * - `acquired_total`: how many times a connection was lent, exclusively or shared
      * - `opened_total`: connections opened; `lost_total`: connections that ended unexpectedly
-     * - `waited_1ms_total`, and the same with 5ms, 10ms, 50ms, 100ms, 500ms, 1s, 5s and `longer`: successful waits by
-     *   maximum length. Each wait is in one counter only: a wait of 3 ms is in `waited_5ms_total`. For the percentage
-     *   of waits up to 5 ms, divide the sum of the first two counters by the sum of all `waited_` counters. PromQL's
-     *   `histogram_quantile()` does not work with these counters, because they are not cumulative
+     * - `waited_1ms_total`, and the same with 5ms, 10ms, 50ms, 100ms, 500ms, 1s, 5s and `longer`: number of successful
+     *   waits, by duration. Each wait is in one counter only: a wait of 3 ms is in `waited_5ms_total`. For the
+     *   percentage of waits up to 5 ms, divide the sum of the first two counters by the sum of all `waited_` counters.
+     *   PromQL's `histogram_quantile()` does not work with these counters, because they are not cumulative
      *
      * @return array<string, int>
      */
@@ -257,8 +257,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     /**
      * Closes the pool and all of its connections immediately. Running and waiting calls, and generators of
      * {@see listen()}, fail with {@see ConnectionClosedException}. The client asks the server to stop running
-     * statements. This method does not wait until the server has received these requests. But the event loop does not
-     * end before the server has received them.
+     * statements. The event loop does not end until the server has received these requests. This method does not wait.
      */
     public function kill(): void
     {

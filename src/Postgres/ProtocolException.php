@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 /**
- * The server violated PostgreSQL's protocol, or sent a value that can't be read.
+ * The server violated PostgreSQL's protocol or sent a value that can't be read, or a statement changed client_encoding.
  *
- * A violation usually ends the connection. Then the caller gets a {@see ConnectionLostException} or
- * {@see ConnectionFailedException} with this exception as the previous one. After a value that can't be read, the
- * connection is still usable.
+ * After a value that can't be read, the connection is still usable. The other failures usually end the connection. Then
+ * the caller gets a {@see ConnectionLostException} or {@see ConnectionFailedException} with this exception as the
+ * previous one.
  */
 final class ProtocolException extends \RuntimeException implements PostgresException
 {

@@ -13,8 +13,7 @@ use Spindle\Postgres\Internal\ServerError;
  *
  * The message is the server's, with $1, $2, … in place of parameter values. If the server reports a position, the
  * message also shows the SQL around it, with quoted text masked. {@see $detail} and {@see $context} may contain values.
- * So messages, traces and dumps do not show these properties. Another process that receives the exception does not get
- * these properties.
+ * So messages, traces and dumps do not show these properties. If another process receives the exception, both are null.
  *
  * @property-read string|null $detail details of the error, such as "Key (email)=(a@b.c) already exists."
  * @property-read string|null $context call stack of functions, or the line of a COPY, where the error occurred
@@ -30,7 +29,7 @@ class QueryException extends \RuntimeException implements PostgresException
      * @param string $sqlState code of five characters
      * @param string $severity ERROR, FATAL or PANIC
      * @param string|null $hint suggestion of the server
-     * @param int|null $position number of the character where the error is in the statement, starting at 1
+     * @param int|null $position position of the error in the statement, in characters; the first character is 1
      * @param string|null $constraint name of the violated constraint
      * @param string|null $routine function in the server's source code that reported the error
      *
@@ -56,9 +55,7 @@ class QueryException extends \RuntimeException implements PostgresException
     /** @internal */
     final public static function of(#[\SensitiveParameter] ServerError $error, string $sql): self
     {
-        $class = self::class(
-            $error->sqlState(),
-        );
+        $class = self::exceptionClass($error->sqlState());
         $exception = new $class(
             \sprintf('%s (SQLSTATE %s)', $error->message(), $error->sqlState())
                 . ErrorPlace::describe($sql, $error->position(), $error->sqlState()),
@@ -94,7 +91,7 @@ class QueryException extends \RuntimeException implements PostgresException
     }
 
     /** @return class-string<self> */
-    private static function class(string $sqlState): string
+    private static function exceptionClass(string $sqlState): string
     {
         return match ($sqlState) {
             '23505' => UniqueViolationException::class,

@@ -13,7 +13,7 @@ namespace Spindle\Postgres;
  */
 final readonly class Range
 {
-    /** The lower bound: a value of the PHP type in the table of {@see Result}; null for no bound. */
+    /** The lower bound, in the PHP type that {@see Result} lists for the bound's type; null for no bound. */
     public mixed $lower;
 
     /** The upper bound; null for no bound. */

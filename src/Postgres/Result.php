@@ -9,8 +9,8 @@ use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Internal\RowObjects;
 
 /**
- * The rows of a statement, and the number of rows that the statement affected. Values are decoded in batches of rows.
- * A value that can't be read causes a {@see ProtocolException} before any row of its batch is returned.
+ * The rows of a statement, and the number of rows that the statement wrote or returned. Values are decoded in batches
+ * of rows. A value that can't be read causes a {@see ProtocolException} before any row of its batch is returned.
  *
  * | PostgreSQL | PHP |
  * |---|---|

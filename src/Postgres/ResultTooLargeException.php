@@ -8,7 +8,7 @@ use Spindle\Internal\FreeMemory;
 
 /**
  * A row, or all rows of a result together, exceed a size limit or the memory that the process has left. The statement
- * has completed.
+ * has completed, except for stream() and copyTo().
  */
 final class ResultTooLargeException extends \RuntimeException implements PostgresException
 {
@@ -52,8 +52,8 @@ final class ResultTooLargeException extends \RuntimeException implements Postgre
     public static function stream(int $limit): self
     {
         return new self(
-            "The rows of a stream exceed {$limit} bytes, which is half of memory_limit. They had to be read ahead, "
-                . 'because another statement waits behind them. Send that statement on another connection',
+            "The rows of a stream exceed {$limit} bytes, which is half of memory_limit. The client read them ahead, "
+                . 'because another statement follows on this connection. Send that statement on another connection',
             $limit,
         );
     }

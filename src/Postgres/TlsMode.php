@@ -19,7 +19,10 @@ enum TlsMode: string
      */
     case Prefer = 'prefer';
 
-    /** Encrypted; the certificate is not checked. The mode protects from eavesdropping, not from a false server. */
+    /**
+     * Encrypted. If {@see PostgresOptions::$tlsCaFile} is set, this mode is the same as {@see VerifyCa}. Otherwise, the
+     * certificate is not checked: the mode protects from eavesdropping, but not from a false server.
+     */
     case Require = 'require';
 
     /** Encrypted, and a trusted authority has signed the server's certificate. */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The columns or rows of a result are not those that the called method expects. The statement has completed. */
+/** A result has other columns or rows than the method expects. The statement has completed, except for stream(). */
 final class UnexpectedResultException extends \RuntimeException implements PostgresException
 {
     private function __construct(string $message)

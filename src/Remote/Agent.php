@@ -79,7 +79,7 @@ final class Agent implements Lifecycle, Statistics
      * @param int $workers maximum number of concurrent tasks. In addition, the same number of commands can run
      * @param (\Closure(\Closure(mixed): void): Executor)|null $createPool creates the executor of tasks. The executor
      *     must pass each report of a task ({@see \Spindle\Worker\TaskContext::report()}) to the closure that
-     *     $createPool receives. Null to create a {@see WorkerPool}
+     *     $createPool receives. With such an executor, no lease guard runs. Null to create a {@see WorkerPool}
      *
      * @throws \ValueError when the queue name is not valid
      */

@@ -24,8 +24,8 @@ final class AgentOptions
      * @param float|null        $stopTimeout         seconds that running jobs have to finish after
      *                                               {@see Agent::close()}. Then the agent ends them as
      *                                               {@see Agent::kill()} does. Null for no limit
-     * @param bool              $leaseGuard          whether a watchdog process ends the jobs if the agent can't do
-     *                                               so, because it is suspended (SIGSTOP, freezer) or lacks memory.
+     * @param bool              $leaseGuard          whether a watchdog process ends the jobs of an agent that is
+     *                                               suspended (SIGSTOP, freezer) or lacks memory.
      *                                               `$leaseMargin / 2` seconds before the lease ends, the watchdog
      *                                               kills all other descendants of this process. Needs Linux's /proc
      * @param int               $maxDeadLetters      number of kept dead letters (failed jobs); older ones are dropped

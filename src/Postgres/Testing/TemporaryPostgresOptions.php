@@ -39,7 +39,7 @@ final class TemporaryPostgresOptions
             throw new \ValueError('The options certificate and key must be set together');
         }
         if (preg_match('~^(?!pg_|(?:public|none)$)[^\'"\\\\$\x00-\x1F\x7F]{1,63}$~D', $user) !== 1) {
-            // PostgreSQL reserves pg_…, public and none. initdb supports neither longer names nor the other characters.
+            // PostgreSQL reserves pg_…, public and none. initdb can't handle longer names or the excluded characters.
             throw new \ValueError("The superuser of a temporary server can not be named \"{$user}\"");
         }
         if (!($timeout > 0)) {

@@ -20,7 +20,7 @@ final class PostgresLeftovers implements Removal
     private const SIGKILL = 9;
     private const SIGCONT = 18;
 
-    /** Returns the state of a server. The command lines of the server's processes contain the directory's name. */
+    /** Returns the state of a server. The name of the directory identifies the server's processes. */
     public static function of(string $directory): TestServerState
     {
         return new TestServerState($directory, 'postgres|initdb');
@@ -52,15 +52,14 @@ final class PostgresLeftovers implements Removal
             Signals::send($postmaster, self::SIGQUIT);
         }
         foreach (array_keys($processes, 'initdb', true) as $initdb) {
-            // initdb starts a server, and writes to the standard input of this server. When initdb ends, the input
-            // ends. Then the server cleans up and ends, too.
+            // When initdb is killed, the input of the server that it started ends. Then the server cleans up and ends.
             Signals::send($initdb, self::SIGKILL);
         }
         Wait::until(static fn(): bool => $state->processes() === [], self::GRACE_SECONDS);
         $state->remove(static fn() => self::removeSharedMemory($directory));
     }
 
-    /** Removes the shared memory that postmaster.pid names. A server that was not killed has removed both. */
+    /** Removes the shared memory named in postmaster.pid. A server that was not killed has removed memory and file. */
     private static function removeSharedMemory(string $directory): void
     {
         if (preg_match('/^ *\d+ +(\d+)$/', self::pidFileLines($directory)[6] ?? '', $match) === 1) {

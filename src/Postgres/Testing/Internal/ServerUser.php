@@ -15,7 +15,7 @@ final class ServerUser
     private static ?self $found = null;
 
     /**
-     * @param list<string> $prefix command that runs its further arguments as this user
+     * @param list<string> $prefix command that runs its further arguments as this user; empty for this process's user
      * @param array{int, int}|null $ids ids of user and group; null for those of this process
      */
     private function __construct(private readonly array $prefix, private readonly ?array $ids) {}
