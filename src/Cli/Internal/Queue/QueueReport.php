@@ -24,9 +24,8 @@ final class QueueReport
     ];
 
     /**
-     * @param array<string, int>                                           $statistics
-     * @param array<string, array<string, array<string, int|float|string>>> $jobs details by status, then by
-     *     {@see Job::storedId()}
+     * @param array<string, int> $statistics as from {@see \Spindle\Remote\Broker::statistics()}
+     * @param array<string, array<string, array<string, int|float|string>>> $jobs details by status and stored id
      */
     public function __construct(
         private readonly string $queue,
@@ -100,7 +99,7 @@ final class QueueReport
     }
 
     /**
-     * @param array<string, array<string, int|float|string>> $jobs details by id
+     * @param array<string, array<string, int|float|string>> $jobs details by {@see Job::storedId()}
      *
      * @return list<string>
      */

@@ -13,7 +13,7 @@ final class QueuedJobReport
 {
     private const TIMES = ['since', 'due', 'died'];
 
-    /** Order of details in the text. The reason comes after them, because it is long: an exception with its trace. */
+    /** Order of details in the text. The reason comes last: it can have many lines, such as an exception's trace. */
     private const ORDER = [...self::TIMES, 'owner', 'claim_number', 'attempts', 'crashes', 'failures', 'exclusive_key'];
 
     private readonly string $status;

@@ -8,10 +8,10 @@ namespace Spindle\Cli\Internal\Run;
  * Rewrites a shell line into a form that does not depend on the style of quoting: a\ b, 'a b' and "a b" have the same
  * form. So Spindle can resume a job log in which GNU parallel has quoted the commands in another style.
  *
- * Two lines have the same form only if dash and bash read the same command from both lines. If the form is not certain,
- * the line stays unchanged. Here-documents, comments, backticks, ${...}, and a $(...) in double quotes make the form
- * uncertain. Quotes around a letter or a digit also make the form uncertain if the quotes change the meaning of that
- * character: {@see MEANINGFUL_QUOTES_PATTERN}.
+ * Two lines have the same form only if dash and bash read the same command from both lines. A line stays unchanged if
+ * its form is uncertain, for example because of a here-document, a comment, backticks, ${...}, or a $(...) in double
+ * quotes. The form is also uncertain if quotes change the meaning of a plain character, such as a letter:
+ * {@see MEANINGFUL_QUOTES_PATTERN}.
  */
 final class CanonicalQuotes
 {
@@ -19,14 +19,14 @@ final class CanonicalQuotes
         ~\G(?: '(?<single>[^']*+)' | "(?<double>(?:[^"\\]++|\\.)*+)" | \\(?<escaped>[^\0\n]) | (?<bare>[^'"\\]++) )~xs
         REGEX;
 
-    /** Matches constructs in unquoted text. The meaning of quotes after such a construct is not certain. */
+    /** Matches shell syntax in unquoted text after which the meaning of quotes is uncertain. */
     private const UNCERTAIN_PATTERN = '~(?:^|[\s\0;&|()])#|<<|`|\$\{|\$\[|\$$|\(\(|\[\[|\balias\b~D';
     private const UNCERTAIN_IN_DOUBLE_PATTERN = '~`|\$[({]~';
 
-    /** Matches a character whose meaning always depends on quotes. All other characters are plain. */
+    /** Matches a character that has another form with quotes than without. All other characters are plain. */
     private const NOT_PLAIN_PATTERN = '~[^\w@%+:./,\x80-\xff-]~';
 
-    /** Marks in a form: QUOTED precedes a quoted character, and EMPTY replaces quotes without text. */
+    /** Marks in a form: QUOTED precedes a quoted character that is not plain. EMPTY replaces quotes without text. */
     private const QUOTED = "\1";
     private const EMPTY = "\2";
 
@@ -41,13 +41,13 @@ final class CanonicalQuotes
     /** Matches the start of a word that contains quotes. */
     private const MARKED = self::START . '(?=' . self::BARE . '*+[\x01\x02])';
 
-    /** Matches the start of a command, and reserved words there. After this text, a shell can read a reserved word. */
+    /** Matches the start of a command with its reserved words, if any. The next word can be a reserved word, too. */
     private const COMMAND = '(?:^|(?<!\x01)[\n\0;&|()])[ \t]*+'
         . '(?:(?:for|case|select|function|coproc)[ \t]++' . self::ANY . '++[ \t\n\0]++'
         . '|(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc)[ \t]++'
         . '|(?:-p|--|[!{}])[ \t]++)*';
 
-    /** Matches quotes that change a plain character's meaning. QUOTED precedes each quoted character in the text. */
+    /** Matches quotes that change a plain character's meaning, in a text with QUOTED before each quoted character. */
     private const MEANINGFUL_QUOTES_PATTERN = '%'
         . self::MARKED . '(?:\x01?\d|\x02)++[<>]|' // '2'>file
         . self::START . '(?=(?:(?!=)' . self::BARE . ')*+[\x01\x02])(?:(?!=)' . self::ANY . ')++=|' // 'a'=1
@@ -64,7 +64,7 @@ final class CanonicalQuotes
     private function __construct() {}
 
     /**
-     * Returns the form of a shell line; the line itself when its form is not certain.
+     * Returns the form of a shell line; the line itself when its form is uncertain.
      *
      * @param string $line can have NUL bytes in place of its line feeds, as in a job log
      */
@@ -95,8 +95,8 @@ final class CanonicalQuotes
      * @param array<string|null> $token
      *
      * @return array{string, string}|null the token's form, and its text for MEANINGFUL_QUOTES_PATTERN; null if the form
-     *     is not certain. In that text, QUOTED precedes each quoted character, and a string in double quotes
-     *     that contains $ or \ is only one quoted character.
+     *     is uncertain. The text has QUOTED before each quoted character. A string in double quotes that contains $ or
+     *     \ counts as one quoted character.
      */
     private static function canonicalParts(array $token): ?array
     {

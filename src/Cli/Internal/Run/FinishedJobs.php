@@ -60,7 +60,7 @@ final class FinishedJobs
     }
 
     /**
-     * Returns whether a file begins like a job log. The header is optional, because --joblog +FILE writes no header.
+     * Returns whether a file is empty or begins like a job log. A header is optional: --joblog +FILE writes none.
      *
      * @param resource $file
      */
@@ -132,7 +132,7 @@ final class FinishedJobs
         return $first;
     }
 
-    /** @param string $found what the input has instead of the logged job */
+    /** @param string $found clause after "but" in the message: what the input has instead of the logged job */
     public function mismatch(int $sequence, string $found): UsageException
     {
         $logged = "job {$sequence} is '{$this->commandOf($sequence)}' in the job log '{$this->path}'";

@@ -9,8 +9,8 @@ use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\CommandResult;
 
 /**
- * The option --halt. It decides when a run stops early, whether running jobs may finish, and which exit status the run
- * has. A percentage refers to the number of all jobs, so that number must be known before the first job starts.
+ * The option --halt decides when a run stops early, whether running jobs may finish, and which exit status the run has.
+ * A percentage refers to the number of all jobs, so that number must be known before the first job starts.
  */
 final class HaltRule
 {
@@ -85,7 +85,7 @@ final class HaltRule
         };
     }
 
-    /** Returns the number of failed jobs as the exit status; their percentage of all jobs if --halt is a percentage. */
+    /** Returns the exit status: the number of failed jobs, or their percentage of all jobs if --halt is in percent. */
     public function finishedStatus(int $failed, int $total): int
     {
         return $this->isPercentage

@@ -11,7 +11,7 @@ final class ArgumentList
     public array $words = [];
 
     /**
-     * @param bool $isFiles  whether the words are names of files with values
+     * @param bool $isFiles  whether the words are names of files that contain the values
      * @param bool $isLinked whether :::+ or ::::+ links these values with the values of the previous list
      */
     public function __construct(public readonly bool $isFiles, public readonly bool $isLinked) {}

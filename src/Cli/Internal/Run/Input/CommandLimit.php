@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Internal\Launcher\Environment;
 use Spindle\Internal\Launcher\Process\ArgumentSize;
 
-/** The largest command that the system runs: see execve(2), "Limits on size of arguments and environment". */
+/** The largest size of a command that the system runs: see execve(2), "Limits on size of arguments and environment". */
 final class CommandLimit
 {
     /** Largest size of one argument, such as a shell line, including the NUL byte at its end: MAX_ARG_STRLEN. */
@@ -19,7 +19,7 @@ final class CommandLimit
      */
     public const PACKED_BYTES = 1 << 17;
 
-    /** Bytes that a command leaves free, as POSIX requires of xargs: a program may add variables to its environment. */
+    /** Bytes that a command leaves free, so that its program can add variables to the environment: see POSIX xargs. */
     private const HEADROOM_BYTES = 2048;
 
     /** Bytes for the program's name, the auxiliary vector and the environment variable that a launcher adds. */
@@ -32,9 +32,9 @@ final class CommandLimit
     /** Returns the largest size of a line that `/bin/sh -c --` runs, in bytes, including the NUL byte at its end. */
     public static function shellLineBytes(): int
     {
-        $words = array_sum(array_map(\strlen(...), ['/bin/sh', '-c', '--'])) + 3 + 4 * self::POINTER_BYTES;
+        $otherBytes = array_sum(array_map(\strlen(...), ['/bin/sh', '-c', '--'])) + 3 + 4 * self::POINTER_BYTES;
 
-        return min(self::ARGUMENT_BYTES, self::bytes() - $words);
+        return min(self::ARGUMENT_BYTES, self::bytes() - $otherBytes);
     }
 
     /** Returns the largest size of a command in bytes: its words, each with a NUL byte and a pointer to the word. */

@@ -31,8 +31,8 @@ final class CommandTemplate implements JobFormat
 
     /**
      * @param non-empty-list<string> $words
-     * @param bool                   $isQuoted     whether a single word is always a program, never a shell line
-     * @param bool                   $repeatsWords whether a word with {} (all values) is repeated for each value
+     * @param bool                   $isQuoted     whether no shell reads the command, even if it is one word (-q)
+     * @param bool                   $repeatsWords whether a word with a list, such as {}, is repeated for each value
      * @param bool                   $hasLists     whether a job can have several values
      * @param bool                   $addsValues   whether values are added to a template without replacement strings
      *
@@ -122,8 +122,8 @@ final class CommandTemplate implements JobFormat
 
     /**
      * @param list<string> $values
-     * @param int|null     $slot   number for a text to print; null for the job log, where {%} stays as it is, so that
-     *                             the text is the same in each slot
+     * @param int|null     $slot   number that replaces {%}; null for the job log: {%} stays in the text, so that the
+     *                             text does not depend on the slot
      */
     public function text(array $values, int $sequence, ?int $slot): string
     {
@@ -160,7 +160,7 @@ final class CommandTemplate implements JobFormat
         }
     }
 
-    /** Rejects a misspelled {NAME} of a column. The command would otherwise keep {NAME}, with all values at its end. */
+    /** Rejects a misspelled {NAME} of a column. Otherwise, {NAME} would stay, and all values would be appended. */
     private static function rejectUnknownColumn(string $words, ReplacementStrings $strings): void
     {
         $name = $strings->unknownColumnIn($words);

@@ -23,7 +23,7 @@ final class InputSource
 
     /**
      * @param string           $recordName name for one record in messages, such as "argument"
-     * @param list<string>     $arguments  the records; unused with a stream
+     * @param list<string>     $arguments  the records if $stream is null
      * @param resource|null    $stream
      * @param non-empty-string $separator
      */
@@ -160,7 +160,7 @@ final class InputSource
         }
     }
 
-    /** @return non-empty-string|null the separator of {@see texts()}; null for a separator of several bytes */
+    /** @return non-empty-string|null the separator; null if it has several bytes and {@see texts()} can't be used */
     public function textSeparator(): ?string
     {
         return \strlen($this->separator) === 1 ? $this->separator : null;
@@ -306,7 +306,7 @@ final class InputSource
         return $stream;
     }
 
-    /** @param string $with text after the number that mentions other lines of the same record; '' for none */
+    /** @param string $with text after the line number, about other lines of the same record; '' for none */
     public static function tooLong(int $number, string $with = ''): UsageException
     {
         return new UsageException(\sprintf(

@@ -9,9 +9,9 @@ use Spindle\Cli\Internal\UsageException;
 
 /**
  * Combines the records of several sources. Linked sources (:::+) form a group, in which row N has record N of each
- * source. Each row of a group is combined with each row of the other groups, as in nested loops: the first group is the
- * outermost loop. The rows of the first group are read on demand. The rows of the other groups are needed for each row
- * of the first group, so temporary files keep them.
+ * source. Any other source is a group by itself. Each row of a group is combined with each row of the other groups, as
+ * in nested loops: the first group is the outermost loop. The rows of the first group are read on demand. The rows of
+ * the other groups are needed again for each row of the first group, so temporary files keep these rows.
  */
 final class InputSources
 {
@@ -35,7 +35,7 @@ final class InputSources
         private readonly bool $isShuffled = false,
     ) {}
 
-    /** Returns the only source; null for several sources, or if the rows or their order differ from the records. */
+    /** Returns the only source; null for several sources, or if options change the records or their order. */
     public function plainSource(): ?InputSource
     {
         $isSingle = \count($this->groups) === 1 && \count($this->groups[0]) === 1;
@@ -86,7 +86,7 @@ final class InputSources
         return $names;
     }
 
-    /** Counts the combinations. Returns null for more than PHP_INT_MAX, or if a source can't be counted. */
+    /** Counts the combinations. Returns null for more than PHP_INT_MAX, or if the number is unknown in advance. */
     public function count(): ?int
     {
         $total = 1.0; // as an integer, the product could overflow
@@ -234,7 +234,7 @@ final class InputSources
 
     /**
      * Yields the values of each record. As in GNU parallel, a source without records counts as a source with one empty
-     * value. Otherwise, the records of other sources could not be combined with any value of this source.
+     * value. Otherwise, there would be no combinations with the records of other sources.
      *
      * @return \Generator<int, list<string>>
      */

@@ -13,13 +13,14 @@ interface JobInputs
     /** Returns the number of jobs; null if it is unknown until the input is read. */
     public function count(): ?int;
 
+    /** Returns the name of a job for messages, such as "job 3"; the name of its record if the job has only one. */
     public function nameOf(int $number): string;
 
     /** Returns how many jobs may be created in advance, before a slot is free for them. */
     public function lookahead(): int;
 
     /**
-     * Yields the values of each job. Ends early when $wait is stopped. Can be called once.
+     * Yields the values of each job. Ends early when $wait is stopped. Can be called only once.
      *
      * @param \Closure(): int $concurrency number of jobs that run at the same time
      *

@@ -15,9 +15,9 @@ final class Packing
     /**
      * @param int|null $maxRecords   records per job; null for as many as fit; 0 for one record that adds no values
      * @param int      $maxBytes     largest total size of the command's words, each with the NUL byte at its end
-     * @param int      $limit        largest size that the system allows: these bytes plus a pointer to each word
+     * @param int      $limit        largest size that the system allows, including a pointer to each word
      * @param bool     $isSpread     whether the last records are divided among as many jobs as run at the same time
-     * @param bool     $isLimited    whether $maxBytes is from -s; if not, it does not limit a command with one record
+     * @param bool     $isLimited    whether $maxBytes is from -s: then $maxBytes also limits a command with one record
      */
     public function __construct(
         public readonly ?int $maxRecords,
@@ -27,7 +27,7 @@ final class Packing
         private readonly bool $isLimited,
     ) {}
 
-    /** Returns whether each record is a job, whatever its size is. */
+    /** Returns whether each record becomes one job without a check of its size. */
     public function isOneByOne(): bool
     {
         return $this->maxRecords === 1 && !$this->isLimited;

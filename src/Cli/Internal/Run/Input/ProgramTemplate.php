@@ -9,7 +9,7 @@ use Spindle\Command\Command;
 /** A program and its arguments, without a shell. A word such as {} or {.} (a list) becomes one word for each value. */
 final class ProgramTemplate implements TemplateBody
 {
-    /** Matches text that needs no quotes in a word. A first word with = needs quotes: it would be an assignment. */
+    /** Matches text that needs no quotes in a word. Without quotes, a first word with = would be an assignment. */
     private const PLAIN_PATTERN = '~^[\w@%+=:,./-]*$~D';
     private const PLAIN_PROGRAM_PATTERN = '~^[\w@%+:,./-]*$~D';
 
@@ -128,7 +128,7 @@ final class ProgramTemplate implements TemplateBody
 
     /**
      * @param list<string> $values
-     * @param bool         $isQuoted whether the words are printed, and not run
+     * @param bool         $isQuoted whether the words are quoted, for printing
      *
      * @return list<string>
      */
@@ -202,7 +202,7 @@ final class ProgramTemplate implements TemplateBody
     /**
      * @param non-empty-list<string|Replacement> $parts
      * @param list<string>                       $values
-     * @param list<string>                       $listed values for {}; each value after the first begins a new word
+     * @param list<string>                       $listed values for a list; each value after the first begins a new word
      *
      * @return list<string> empty if the word has only replacement strings, and none of them has a value
      */

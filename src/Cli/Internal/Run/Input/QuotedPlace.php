@@ -17,8 +17,8 @@ final class QuotedPlace
     private const PLAIN_CHARACTER = '[\w./:=,+%@-]';
 
     /**
-     * Patterns for the text before and after a place in an argument of a program. A shell has no reserved words in
-     * arguments. The patterns allow only plain characters and blanks between the program and the place.
+     * Patterns for the text before and after a place in an argument of a program, where a shell reads no reserved
+     * words. The patterns allow only plain characters and blanks between the program and the place.
      */
     private const IN_ARGUMENT_PATTERN = '~(?:^|(?<![<>\\\\])[;|&(]|(?<!\\\\)\n)[ \t]*'
         . '(?!' . self::RESERVED_WORD . '[ \t])[\w./+-]+[ \t]'
@@ -44,7 +44,7 @@ final class QuotedPlace
     /** Matches a redirection without its file. */
     private const REDIRECTION_PATTERN = '~[<>][&|]?(?:[ \t]|\\\\\n)*$~D';
 
-    /** Whether blanks surround the place, so that the line keeps its meaning if nothing is inserted. */
+    /** Whether the line keeps its meaning without a value: the place is between blanks and not after a redirection. */
     private readonly bool $isAlone;
 
     /** Whether a plain value ({@see ShellQuotes::PLAIN_PATTERN}) can be inserted here without further quotes. */
@@ -67,7 +67,7 @@ final class QuotedPlace
         $before = $parts[$i - 1];
         $after = $parts[$i + 1];
         \assert(\is_string($before) && \is_string($after));
-        // $earlier and $later leave out the other replacements, because these may be replaced with nothing.
+        // $earlier and $later leave out the other replacement strings, because these may be replaced with nothing.
         $earlier = implode('', array_filter(\array_slice($parts, 0, $i), \is_string(...)));
         $later = implode('', array_filter(\array_slice($parts, $i + 1), \is_string(...)));
         $touchesAnother = $before === '' && $i > 1 || $after === '' && $i + 2 < \count($parts);
@@ -101,7 +101,7 @@ final class QuotedPlace
         };
     }
 
-    /** Returns the text for a position without a value: '' where the text around it would get another meaning. */
+    /** Returns the text for a missing value: empty quotes if the line needs a word there, or else nothing. */
     public function textWithoutValue(): string
     {
         return $this->quotes !== OpenQuotes::None || $this->isAlone || $this->replacement->isList() ? '' : "''";

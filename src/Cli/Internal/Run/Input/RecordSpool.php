@@ -41,7 +41,7 @@ final class RecordSpool
     }
 
     /**
-     * Yields the values of all records in the order in which they were added. Can be called several times.
+     * Yields the values of all records in the order in which they were added. Can be called again after that.
      *
      * @return \Generator<int, list<string>> values by the number given to {@see add()}
      */

@@ -30,7 +30,7 @@ final class Replacement
         return $this->part === self::SEQUENCE || $this->part === self::SLOT;
     }
 
-    /** Returns whether the replacement string is a list: it stands for all values of a job, such as {} or {.}. */
+    /** Returns whether the replacement string is a list, such as {} or {.}: it stands for all values of a job. */
     public function isList(): bool
     {
         return $this->position === null && !$this->isNumber();

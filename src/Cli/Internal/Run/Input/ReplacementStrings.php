@@ -28,14 +28,14 @@ final class ReplacementStrings
     /** @var array<array-key, string> {@see Replacement::$part}, by replacement string: the value of key {.} is '.' */
     private readonly array $parts;
 
-    /** Whether positions such as {1} are replaced: only if -I does not give {} another spelling, as in GNU parallel. */
+    /** Whether positions such as {1} are replaced. As in GNU parallel, they are not if -I respells {}. */
     private readonly bool $hasPositions;
 
     /** @var array<array-key, int> position of each column, by name */
     private readonly array $columns;
 
     /**
-     * @param array<array-key, string> $spellings spellings that replace the default, by {@see Replacement::$part}
+     * @param array<array-key, string> $spellings spellings that replace the default ones, by {@see Replacement::$part}
      * @param list<string>             $columns   names of the columns; an empty name can't be used
      */
     public function __construct(array $spellings = [], array $columns = [])

@@ -10,8 +10,8 @@ use Spindle\Cli\Internal\Run\RunStatistics;
 use Spindle\Cli\Internal\UsageException;
 
 /**
- * Selects the records whose jobs must still run, according to a job log. Before the first record is yielded, the input
- * is compared with the log, up to the log's last job. If the input or the command differs, no job runs.
+ * Selects the jobs that must still run, according to a job log. Before the first job is yielded, the input is compared
+ * with the log, up to the log's last job. If the input or the command differs, no job runs.
  */
 final class ResumedInput
 {
@@ -75,11 +75,11 @@ final class ResumedInput
         }
     }
 
-    private function rejectShortInput(int $length): void
+    private function rejectShortInput(int $last): void
     {
-        $missing = $this->finished->firstAfter($length);
+        $missing = $this->finished->firstAfter($last);
         if ($missing !== null) {
-            throw $this->finished->mismatch($missing, "the input ends after job {$length}");
+            throw $this->finished->mismatch($missing, "the input ends after job {$last}");
         }
     }
 }
