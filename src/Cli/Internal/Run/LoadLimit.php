@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\CpuCount;
 
-/** The value of --load: a number of processes, which can be relative to the CPUs, or a file with such a value. */
+/** The value of --load: a number of processes, absolute or relative to the CPUs, or a file with such a value. */
 final class LoadLimit
 {
     private const ALLOWED = 'a number of processes such as 4, +N or -N for more or less than the CPUs, a percentage of'

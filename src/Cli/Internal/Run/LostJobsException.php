@@ -11,7 +11,7 @@ use Spindle\Cli\Internal\TerminalText;
 use Spindle\LauncherException;
 use Spindle\SpindleException;
 
-/** The launcher, the process that starts the jobs, died. Jobs without a result have been ended. */
+/** Reports that the launcher, the process that starts the jobs, died. The running jobs ended with the launcher. */
 final class LostJobsException extends \RuntimeException implements SpindleException
 {
     /** Maximum number of jobs that {@see lines()} names. */
@@ -27,7 +27,7 @@ final class LostJobsException extends \RuntimeException implements SpindleExcept
      * Returns null if the launcher's death did not cause the failure, or if each job has a result.
      *
      * @param list<InputJob> $jobs      jobs without a result, in the order of the input
-     * @param string|null    $hint      text with the command that continues the run; null if there is no such command
+     * @param string|null    $hint      message with the command that continues the run; null without such a command
      */
     public static function after(LauncherException $failure, array $jobs, ?string $hint, bool $hasJobLog): ?self
     {

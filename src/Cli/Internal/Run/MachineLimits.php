@@ -10,7 +10,7 @@ use Spindle\Cli\Internal\Run\Output\ProgressConsole;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\Clock;
 
-/** The options --load, --memfree and --noswap, which delay the start of jobs. They need Linux, as they read /proc. */
+/** The options --load, --memfree and --noswap, which delay the start of jobs. They read /proc, so they need Linux. */
 final class MachineLimits
 {
     /** Nanoseconds between two checks while jobs wait. */
@@ -45,7 +45,7 @@ final class MachineLimits
     private float $nextReport = -\INF;
 
     /**
-     * @param float          $freeBytes bytes of memory that must be available; 0 for no minimum
+     * @param float          $freeBytes bytes of memory that must be available when a job starts; 0 for no minimum
      * @param string         $proc      the folder /proc, or in tests another folder
      * @param float          $reportDelay  seconds, see {@see REPORT_DELAY}
      */
@@ -83,7 +83,7 @@ final class MachineLimits
         return $limits;
     }
 
-    /** Waits until a job may start, and counts this job. If no job runs for $reportDelay, reports the reason once. */
+    /** Waits until a job may start, and counts the job. If none runs for $reportDelay, reports once why none starts. */
     public function awaitRoom(InputWait $wait, RunStatistics $statistics, ProgressConsole $console): void
     {
         $idleSince = Clock::now();

@@ -35,10 +35,10 @@ final class MedianRuntime
     public function seconds(): float
     {
         ksort($this->classes);
-        $before = 0;
+        $counted = 0;
         foreach ($this->classes as $class => $count) {
-            $before += $count;
-            if ($before * 2 >= $this->count) {
+            $counted += $count;
+            if ($counted * 2 >= $this->count) {
                 return self::CLASS_WIDTH_FACTOR ** $class;
             }
         }

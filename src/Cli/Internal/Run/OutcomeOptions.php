@@ -14,10 +14,10 @@ final class OutcomeOptions
     private const UNLIMITED_RETRIES = 1_000_000_000;
 
     /**
-     * @param int         $retries     number of attempts after the first attempt
-     * @param bool        $extendsLog  whether lines are added to an existing log
+     * @param int         $retries     maximum number of attempts after the first attempt
+     * @param bool        $extendsLog  whether --joblog has the form +FILE, which adds lines to an existing log
      * @param bool        $retryFailed whether jobs that failed according to the job log run again
-     * @param bool        $strict      whether the run ends at the first record that is not a command
+     * @param bool        $strict      whether the run ends at the first record that makes no valid command
      */
     private function __construct(
         public readonly int $retries,

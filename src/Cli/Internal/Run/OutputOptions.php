@@ -59,7 +59,7 @@ final class OutputOptions
         );
     }
 
-    /** Returns the object that prints the outcomes of jobs; null with --results, except if --jsonl is given too. */
+    /** Returns the object that prints the outputs of jobs; null if --results is given without --jsonl. */
     public function writer(Console $console, bool $hasResults): ?ResultWriter
     {
         return match (true) {

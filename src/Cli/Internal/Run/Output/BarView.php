@@ -12,7 +12,7 @@ final class BarView
 {
     private const MIN_BAR_COLUMNS = 5;
 
-    /** Width that the bar must have before the slowest job is shown beside the bar. */
+    /** Minimum width of the bar while the longest-running job is shown beside the bar. */
     private const PREFERRED_BAR_COLUMNS = 20;
 
     private const MIN_JOB_COLUMNS = 8;

@@ -17,7 +17,7 @@ use Spindle\Command\CommandResult;
 
 /**
  * Writes messages, the progress and the outputs of jobs to standard output and standard error. The output of a job is a
- * group. Between the parts of a group, nothing else is written. Messages wait until the group ends.
+ * group. Between the parts of a group, no progress is drawn. Messages wait until the group ends.
  */
 final class Console implements ProgressConsole
 {
@@ -89,7 +89,7 @@ final class Console implements ProgressConsole
         return $result;
     }
 
-    /** Writes to standard output, as part of a group. */
+    /** Writes to standard output: in a group, or for a {@see ResultWriter} that prints while jobs run. */
     public function out(string $bytes): void
     {
         if ($bytes === '') {
@@ -101,7 +101,7 @@ final class Console implements ProgressConsole
         }
     }
 
-    /** Writes to standard error, as part of a group. */
+    /** Writes to standard error, inside or outside a group. */
     public function error(string $bytes): void
     {
         if ($bytes === '') {
@@ -111,7 +111,7 @@ final class Console implements ProgressConsole
         $this->progress?->wrote($bytes);
     }
 
-    /** Writes a message of one line as soon as no group is being written. */
+    /** Writes "spindle: " and the message, in one line, as soon as no group is being written. */
     public function notice(string $message): void
     {
         $this->writeLine('spindle: ' . TerminalText::escape($message));
@@ -160,7 +160,7 @@ final class Console implements ProgressConsole
         $this->progress?->close();
     }
 
-    /** Stops waiting for slow readers: writes that would wait throw {@see OutputClosedException}. */
+    /** Makes writes throw {@see OutputClosedException} instead of waiting for a slow reader. */
     public function abandonOutput(): void
     {
         $this->out->abandon();

@@ -12,10 +12,10 @@ use Spindle\Command\CommandResult;
 /** Writes a job's whole standard output, then its whole standard error. */
 final class GroupedOutput implements ResultWriter
 {
-    /** Maximum bytes of a piece, which is read and printed at once, without the tags of its lines. */
+    /** Maximum bytes of output that are read and printed at once (a piece). The tags of the lines do not count. */
     private const MAX_PIECE_BYTES = 1 << 18;
 
-    /** Maximum bytes of a piece with its tags. The limit exists because a tag can be as long as a line of input. */
+    /** Maximum bytes of a piece with all its tags. This limit exists because a tag can be as long as an input line. */
     private const MAX_TAGGED_BYTES = 16 << 20;
 
     public function __construct(

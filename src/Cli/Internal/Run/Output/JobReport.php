@@ -22,7 +22,7 @@ final class JobReport
     /** Maximum bytes of a command that the report prints in full, so that the user can run the job again. */
     private const MAX_COMMAND_BYTES = 4096;
 
-    /** The report finds the last line of an output only within this number of bytes at the end of the output. */
+    /** Number of bytes at the end of an output in which {@see recentFailures()} searches for the last line. */
     private const TAIL_BYTES = 2048;
 
     /** @var list<array{float, InputJob}> duration and job, the slowest first */
@@ -35,7 +35,7 @@ final class JobReport
     private array $failed = [];
     private int $failedCount = 0;
 
-    /** @var list<array{InputJob, CommandResult}> the latest first */
+    /** @var list<array{InputJob, CommandResult}> failed jobs, the latest first */
     private array $recent = [];
 
     public function add(InputJob $job, CommandResult $result): void

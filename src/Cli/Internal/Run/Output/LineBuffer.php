@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Output;
 
+/** Collects output of a running job, and returns the complete lines. */
 final class LineBuffer
 {
     /** Largest number of bytes to keep of an incomplete line. A longer line is printed in several pieces. */
@@ -43,7 +44,7 @@ final class LineBuffer
         return $this->tagged($lines);
     }
 
-    /** Returns the last line if the output of the job has ended without a line feed; else ''. */
+    /** Returns the incomplete last line if the output of the job has ended without a line feed; else ''. */
     public function end(): string
     {
         $rest = $this->tagged($this->rest);

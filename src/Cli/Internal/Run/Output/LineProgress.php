@@ -14,7 +14,7 @@ final class LineProgress implements Progress
 {
     private string $lastState = '';
 
-    /** Null for JSON, because all lines are then JSON objects with statistics. */
+    /** Null for JSON, because the program that reads the lines expects only JSON objects with statistics. */
     private readonly ?FailureNotices $notices;
 
     public function __construct(private readonly ProgressConsole $console, private readonly bool $json)

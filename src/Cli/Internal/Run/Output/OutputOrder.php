@@ -39,7 +39,7 @@ final class OutputOrder
         $this->jobs = new \SplQueue();
     }
 
-    /** Returns whether the run must create no more jobs until early results have been yielded. */
+    /** Returns whether there are too many early results, so that the run must wait before it creates more jobs. */
     public function isFull(): bool
     {
         return \count($this->early) >= self::MAX_EARLY_RESULTS || $this->earlyBytes >= self::MAX_EARLY_BYTES;

@@ -20,7 +20,7 @@ interface Progress
     /** Returns the bytes that clear the progress from the terminal. The caller writes them before other output. */
     public function clearingBytes(): string;
 
-    /** Called after output that is not progress was written to the terminal, with the bytes of this output. */
+    /** Called with output that is not progress, after this output was written to the terminal. */
     public function wrote(string $bytes): void;
 
     /** Shows the statistics. Called about every second. */

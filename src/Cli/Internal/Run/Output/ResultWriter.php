@@ -13,8 +13,8 @@ use Spindle\Command\CommandResult;
 interface ResultWriter
 {
     /**
-     * Returns the command with which a job is about to start. An implementation that prints output while the job runs
-     * sets the output targets of the returned command.
+     * Returns the command to start for a job. An implementation that prints output while the job runs sets the output
+     * targets of this command.
      *
      * @throws OutputClosedException|OutputFailedException
      */
@@ -23,7 +23,7 @@ interface ResultWriter
     /**
      * Prints the part of a job's output that was not printed while the job ran.
      *
-     * @return int bytes of the job's standard output
+     * @return int bytes of the job's standard output; 0 if they are unknown, because the job itself wrote them
      *
      * @throws OutputClosedException|OutputFailedException
      */

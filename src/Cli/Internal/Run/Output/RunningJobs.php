@@ -7,12 +7,12 @@ namespace Spindle\Cli\Internal\Run\Output;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 
 /**
- * The running jobs, each with the time at which it was first seen running. For the exact time of a start, launchers
- * would have to report each start, or the pool would have to record it. Both would slow down runs of short jobs.
+ * The running jobs, each with the time of the first {@see update()} that listed the job. For exact start times,
+ * launchers would have to report starts, or the pool would have to record starts. Both would slow down short jobs.
  */
 final class RunningJobs
 {
-    /** @var array<int, array{InputJob, float}> job and the time at which it was first seen, by its sequence number */
+    /** @var array<int, array{InputJob, float}> job and the time at which it was first listed, by job number */
     private array $jobs = [];
 
     /**

@@ -24,7 +24,7 @@ final class ScreenLines
     /** Whether the last byte of other output has left the cursor in the middle of a line. */
     private bool $isInLine = false;
 
-    /** @param resource $input a stream, which the constructor of Cursor needs; nothing is read from it */
+    /** @param resource $input any stream, for the constructor of Cursor; nothing is read from this stream */
     public function __construct(mixed $input)
     {
         $this->output = new BufferedOutput(decorated: true);
@@ -93,10 +93,7 @@ final class ScreenLines
         return $this->output->fetch();
     }
 
-    /**
-     * Records that the visible lines stay on the terminal. The next call of {@see draw()} writes new lines at the
-     * cursor, which the caller must move below the visible lines.
-     */
+    /** Leaves the visible lines on the terminal. The caller must move the cursor below them before {@see draw()}. */
     public function leave(): void
     {
         $this->lines = [];
@@ -127,7 +124,7 @@ final class ScreenLines
         $this->down($last - $row);
     }
 
-    /** Moves the cursor; up if $rows is negative. Uses line feeds, which scroll in the last row, unlike moveDown(). */
+    /** Moves the cursor down, or up if $rows is negative. In the last row, line feeds scroll; moveDown() does not. */
     private function down(int $rows): void
     {
         $rows < 0 ? $this->up(-$rows) : $this->raw(str_repeat("\n", $rows));

@@ -17,10 +17,10 @@ final class ScreenProgress implements Progress
     private const MIN_FRAME_NANOSECONDS = 100_000_000;
     private const MAX_FRAME_NANOSECONDS = 1_000_000_000;
 
-    /** Minimum pause after drawing, as a multiple of the drawing time. So drawing takes about 1 % of the time. */
+    /** Pause after drawing, as a multiple of the drawing time. So drawing takes about 1 % of the time. */
     private const PAUSE_FACTOR = 100;
 
-    /** Columns that the rate and a margin need in the line of the sparkline. */
+    /** Columns that the rate and a margin need in the line with the sparkline, the small chart of past rates. */
     private const RATE_COLUMNS = 14;
 
     private readonly ScreenLines $lines;
@@ -38,12 +38,12 @@ final class ScreenProgress implements Progress
 
     private ?RunStatistics $statistics = null;
 
-    /** Whether the terminal has another size than when the visible lines were drawn. */
+    /** Whether the size of the terminal has changed since the visible lines were drawn. */
     private bool $isResized = false;
 
     private bool $readsKeys = false;
 
-    /** Whether a timer is set that will show the lines. */
+    /** Whether the timer of {@see showSoon()} is running. */
     private bool $isDue = false;
 
     public function __construct(
@@ -111,7 +111,7 @@ final class ScreenProgress implements Progress
             $this->draw($statistics, false);
         }
         $end = hrtime(true);
-        // The duration of the first drawing sets no pause, because the first drawing also loads classes.
+        // The first drawing also loads classes, so its duration is not used for the pause.
         $pause = $this->nextFrame === 0 ? 0 : ($end - $begin) * self::PAUSE_FACTOR;
         $this->nextFrame = $end + max(self::MIN_FRAME_NANOSECONDS, min(self::MAX_FRAME_NANOSECONDS, $pause));
     }

@@ -13,7 +13,7 @@ final class ScreenState
     /**
      * @param list<array{InputJob, float}> $running  each job with its run time in seconds, the longest first
      * @param float|null                   $spread   standard deviation of the remaining seconds; null if unknown
-     * @param list<string>                 $failures the latest ones first
+     * @param list<string>                 $failures how the latest failed jobs ended, the latest first
      */
     public function __construct(
         public readonly RunStatistics $statistics,

@@ -43,7 +43,7 @@ final class ScreenTerminal
     /** The terminal's settings before {@see readKeys()}, as `stty -g` prints them; null while they are unchanged. */
     private ?string $settings = null;
 
-    /** @var resource|false|null the terminal, opened for reading; false if that failed, null before the first try */
+    /** @var resource|false|null terminal, opened for reading; false if keys can't be read, null before the first try */
     private mixed $keys = null;
 
     private string $keyWatcher = '';
@@ -57,7 +57,7 @@ final class ScreenTerminal
     /**
      * Calls the closures on changes that affect the terminal. Without ext-pcntl, they are never called.
      *
-     * @param \Closure(): void $resized   called when the size has changed, so that lines may be wrapped differently
+     * @param \Closure(): void $resized   called when the size has changed, so the terminal may have rewrapped lines
      * @param \Closure(): void $suspend   called when this process is about to be suspended
      * @param \Closure(): void $continued called when this process runs again; other programs may have used the terminal
      */
@@ -70,14 +70,14 @@ final class ScreenTerminal
             },
             self::SIGCONT => function () use ($continued): void {
                 $this->forgetState();
-                // SIGSTOP suspends this process without a call of $suspend. The shell may then change the settings
-                // that readKeys() has made. The next readKeys() makes its settings again only after restore().
+                // SIGSTOP suspends this process without a call of $suspend. The shell may then replace the settings
+                // of readKeys(). The next call of readKeys() sets them again only after restore().
                 $this->restore();
                 $continued();
             },
         ];
         $this->watchers = SignalWatch::start($handlers);
-        if ($this->watchers !== []) { // Without ext-pcntl, readKeys() changes no settings, so none must be restored.
+        if ($this->watchers !== []) { // Without ext-pcntl, there are no settings of readKeys() to restore.
             $this->watchSuspension($suspend);
         }
     }
@@ -86,7 +86,7 @@ final class ScreenTerminal
     public function watchEnds(): void
     {
         if ($this->watchers === []) {
-            return; // without pcntl
+            return; // ext-pcntl is missing
         }
         $this->restoresSettings = true;
         register_shutdown_function($this->restore(...));
@@ -253,7 +253,7 @@ final class ScreenTerminal
                 $this->restore();
                 EventLoop::cancel($watcher);
                 $this->watchers = array_values(array_diff($this->watchers, [$watcher]));
-                // A timer may run before the handler of SIGCONT, and must then check size and foreground again.
+                // A timer may draw before the handler of SIGCONT runs. So size and foreground must be checked again.
                 $this->forgetState();
                 // Suspends this process. The system ignores the signal if no shell could continue the process.
                 posix_kill((int) getmypid(), self::SIGTSTP);

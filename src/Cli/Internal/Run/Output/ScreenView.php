@@ -16,7 +16,8 @@ final class ScreenView
     /** Lines that are always visible: totals, bar and rate. */
     private const HEAD_LINES = 3;
 
-    private const TEXT_COLUMNS = 26;
+    /** Columns of the text beside the bar: the percentage and the ETA. */
+    private const BAR_TEXT_COLUMNS = 26;
 
     /** Largest number of job lines so far. The screen keeps this number of lines, so the lines below do not move. */
     private int $jobLines = 1;
@@ -71,9 +72,9 @@ final class ScreenView
     {
         $share = $state->share();
         $text = ($share === null ? '' : \sprintf('%3d%%  ', (int) floor($share * 100))) . $state->eta($this->style);
-        $bar = BarView::bar($state, max(0, $columns - self::TEXT_COLUMNS - 2));
+        $bar = BarView::bar($state, max(0, $columns - self::BAR_TEXT_COLUMNS - 2));
 
-        return '[' . $this->style->green($bar) . '] ' . TerminalText::fit($text, self::TEXT_COLUMNS - 1);
+        return '[' . $this->style->green($bar) . '] ' . TerminalText::fit($text, self::BAR_TEXT_COLUMNS - 1);
     }
 
     /**

@@ -20,7 +20,7 @@ final class BlockFiles
     /** Replaces the path of a block's file in printed commands, as in GNU parallel. */
     private const SHOWN_NAME = '$PARALLEL_TMP';
 
-    /** Runs a program whose standard input is a file. */
+    /** Shell script that runs a program with a file as its standard input. */
     private const READING_PROGRAM = 'file=$1; shift; exec "$@" <"$file"';
 
     private readonly string $prefix;
@@ -39,7 +39,7 @@ final class BlockFiles
         $this->prefix = UnlinkedFile::prefix($folder === false ? sys_get_temp_dir() : $folder);
     }
 
-    /** Returns a command that reads a file as its standard input. */
+    /** Returns the command with a file as its standard input. */
     public static function readBy(Command $command, string $path): Command
     {
         return $command->line === null

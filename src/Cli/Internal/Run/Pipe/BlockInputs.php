@@ -17,7 +17,7 @@ final class BlockInputs implements JobInputs
     /** @var array<int, string> names of the blocks of unfinished jobs, by job number */
     private array $names = [];
 
-    /** @param bool $insertsFileName whether {} is replaced with the path of the file, as with --cat */
+    /** @param bool $insertsFileName whether {} is replaced with the path of the file, for --cat and --fifo */
     public function __construct(
         private readonly Blocks $blocks,
         private readonly bool $insertsFileName,

@@ -12,10 +12,11 @@ final class BlockSplitter
     /** Largest size of a block in bytes, as in GNU parallel. */
     public const MAX_BLOCK_BYTES = (2 << 30) - 1;
 
-    /** Factor by which $blockBytes grows when a record is longer than $blockBytes, as in GNU parallel. */
+    /** Factor by which $blockBytes grows for a longer record or group, as in GNU parallel. */
     private const GROWTH = 1.3;
 
     private string $buffer = '';
+    /** Position in the buffer at which the next block starts. */
     private int $start = 0;
 
     /** Bytes that were removed from the beginning of the buffer. */
@@ -36,7 +37,7 @@ final class BlockSplitter
     /**
      * @return \Generator<int, string> the blocks that are complete, without meaningful keys
      *
-     * @throws UsageException when a record is longer than the largest block
+     * @throws UsageException when a record or a group exceeds {@see MAX_BLOCK_BYTES}, or a regular expression fails
      */
     public function push(string $bytes): \Generator
     {

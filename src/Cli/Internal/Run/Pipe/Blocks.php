@@ -30,7 +30,7 @@ final class Blocks
         private readonly bool $skipsBlank,
     ) {}
 
-    /** Returns the text that names a range of bytes in messages. The first byte has number 1, as in tail(1). */
+    /** Names a range of bytes in messages. $start counts from 0; the message counts from 1, as tail -c +N does. */
     public static function describe(int $start, int $end, string $input): string
     {
         return 'bytes ' . ($start + 1) . " to {$end} of {$input}";
