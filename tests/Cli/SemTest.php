@@ -235,8 +235,8 @@ final class SemTest extends TestCase
     /** @return iterable<string, array{list<string>, string}> */
     public static function mistakes(): iterable
     {
-        $time = 'a number of seconds, or a number with s, m, h or d such as 10m, at most 1000000000 s, and with a -'
-            . ' before it to start nothing after that time';
+        $time = 'a number of seconds, or a number with s, m, h or d such as 10m, at most 1000000000 s; write -'
+            . ' before the time to start nothing after that time';
         foreach (['x', '--1', '-', '99999999999'] as $value) {
             yield "time {$value}" => [
                 ["--st={$value}", 'touch', 'ran'],

@@ -130,7 +130,7 @@ final class UsageTest extends SpindleCommandTestCase
             [$option] = explode('=', $word);
             yield "{$option} on other machines" => [
                 ['run', '--queue', 'q', $word, 'touch ran', ':::', 'a'],
-                "option {$option}: can't be combined with --queue, because each agent sets it for its jobs",
+                "option {$option}: can't be combined with --queue, because it affects only jobs on this machine",
             ];
         }
         foreach (['>', '>>', '<', '|', '&&', '||', ';', '&', '2>&1', '2>', '2>/dev/null', '|&', '&>'] as $word) {

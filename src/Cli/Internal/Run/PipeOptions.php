@@ -36,7 +36,7 @@ final class PipeOptions
         'block', 'recstart', 'recend', 'regexp', 'remove-rec-sep', 'group-by', 'round-robin', 'cat', 'fifo',
     ];
 
-    /** Options that can't be combined with blocks, and the reason that the message gives. */
+    /** Options that can't be combined with blocks, each with the reason for the error message. */
     private const NOT_WITH_BLOCKS = [
         'null' => "to end records with NUL, give --recend '\\0'",
         'delimiter' => 'to end records with other characters, give --recend',
@@ -88,7 +88,7 @@ final class PipeOptions
     /**
      * Returns whether jobs read blocks: with --pipe or --pipe-part, but not with --tee.
      *
-     * @throws UsageException when an option for blocks is given but no blocks are read, or with --pipe and --pipe-part
+     * @throws UsageException when --pipe and --pipe-part are both given, or an option for blocks if jobs read no blocks
      */
     public static function areGiven(GivenOptions $given): bool
     {
@@ -113,7 +113,7 @@ final class PipeOptions
      *
      * @param list<ArgumentList> $lists
      *
-     * @throws UsageException when an option or a combination is invalid, or there is no standard input
+     * @throws UsageException when an option or a combination is invalid, or standard input is a terminal or closed
      */
     public static function teed(GivenOptions $given, array $lists, JobInputs $values): JobInputs
     {

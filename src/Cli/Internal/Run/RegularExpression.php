@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Cli\Internal\UsageException;
 
-/** Checks regular expressions that users give in options without delimiters, and adds the delimiters. */
+/** Checks the regular expressions in options, and adds delimiters. Users give these expressions without delimiters. */
 final class RegularExpression
 {
     /** A delimiter must not be a letter, digit, white space, backslash or NUL. Patterns rarely contain byte 1. */
@@ -29,7 +29,7 @@ final class RegularExpression
         return preg_match('/ failed: (.+)$/D', $warning, $match) === 1 ? " ({$match[1]})" : '';
     }
 
-    /** @throws UsageException when a valid pattern has \K: the length of a match would not tell where the match ends */
+    /** @throws UsageException when a valid pattern has \K: callers need a whole match, and \K drops its beginning */
     public static function refuseReset(string $option, string $pattern): void
     {
         if (preg_match('/(?<!\\\\)(?:\\\\\\\\)*\\\\K/', $pattern) === 1) {

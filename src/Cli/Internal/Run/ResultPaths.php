@@ -10,9 +10,9 @@ use Spindle\Cli\Internal\Run\Input\TextTemplate;
 
 /**
  * Builds the paths of a job's files for `--results PATH`, as in GNU parallel. A PATH without replacement strings is the
- * folder of all jobs. Each job has a subfolder 1/VALUE/2/VALUE. If --header names the columns, the names replace the
- * numbers. A PATH with replacement strings is the job's own folder if the PATH ends with a slash. Else the PATH is the
- * file for standard output.
+ * folder of all jobs. Each job has a subfolder, such as 1/VALUE/2/VALUE for two columns. If --header names the columns,
+ * the names replace the numbers. A PATH with replacement strings that ends with a slash is the job's own folder. Any
+ * other PATH with replacement strings is the file for standard output.
  */
 final class ResultPaths
 {
@@ -31,12 +31,12 @@ final class ResultPaths
     /** Name of the folder for a job without values. */
     private const NO_VALUE = '\0noarg';
 
-    /** Name of the folder for an empty value. In a PATH with replacement strings, also stands for an empty value. */
+    /** Stands for an empty value, as the name of a folder and in a PATH with replacement strings. */
     private const EMPTY_VALUE = '\0empty';
 
     private const MAX_NAME_BYTES = 255;
 
-    /** Folder that contains the results of all jobs and nothing else; null if PATH has replacement strings. */
+    /** Folder for the results of all jobs; null if PATH has replacement strings. */
     public readonly ?string $root;
 
     /**
@@ -57,7 +57,7 @@ final class ResultPaths
         return $this->template->uses(Replacement::SLOT);
     }
 
-    /** @return array{string, string|null} folder of the job's files; the job's own folder, or null if it has none */
+    /** @return array{string, string|null} folder for the job's files; the same if it is the job's own, else null */
     public function folders(InputJob $job): array
     {
         if ($this->root !== null) {

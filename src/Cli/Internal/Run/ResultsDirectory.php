@@ -13,8 +13,8 @@ use Spindle\Command\CommandResult;
  * Implements --results: saves the outcome of each job in files. {@see ResultPaths} returns the paths of the files.
  *
  * Each file is first written as .SEQUENCE.NAME.partial, and renamed when it is complete. Files of an earlier run are
- * replaced, and other files stay. In a job's folder, exitval is removed first and written last, so that a folder with
- * this file is complete. A folder for the results of all jobs must be empty or contain the marker file of an earlier
+ * replaced, and other files stay. In a job's folder, exitval is removed first and written last, so a folder with
+ * exitval is complete. A folder for the results of all jobs must be empty or contain the marker file of an earlier
  * run. A lock on the marker file keeps two runs from writing to the folder at the same time.
  */
 final class ResultsDirectory
@@ -90,7 +90,7 @@ final class ResultsDirectory
         if ($file === false || ($isEmpty && @fwrite($file, self::MARKER_TEXT) !== \strlen(self::MARKER_TEXT))) {
             throw self::notWritable($path);
         }
-        // Some network file systems have no locks; the run continues without a lock.
+        // Some network file systems have no locks. There, the run continues without a lock.
         if (!flock($file, \LOCK_EX | \LOCK_NB, $isLocked) && $isLocked === 1) {
             throw new UsageException(
                 "option --results: another run is writing to '{$path}'; give another folder, or wait for that run",
@@ -105,7 +105,7 @@ final class ResultsDirectory
         return new UsageException("option --results: can't write to the folder '{$path}'; check its permissions");
     }
 
-    /** @throws OutputFailedException when a folder inside the folder of all results is a symbolic link */
+    /** @throws OutputFailedException when $folder, or a parent of $folder inside the root, is a symbolic link */
     private function rejectLinks(string $folder): void
     {
         clearstatcache();
@@ -118,10 +118,10 @@ final class ResultsDirectory
     }
 
     /**
-     * @param array<string, string> $files
+     * @param array<string, string> $files  paths by name
      * @param string|null           $folder the job's own folder; null for none
      *
-     * @throws OutputFailedException when a file that would be replaced is not a result of an earlier run
+     * @throws OutputFailedException when $folder is a file or link, or one of $files does not come from an earlier run
      */
     private static function rejectForeignFiles(array $files, ?string $folder): void
     {

@@ -12,8 +12,8 @@ use Spindle\Command\Command;
 final class ResumeCommand
 {
     /**
-     * @param non-empty-list<string> $words command line of the run, with "run" at $position
-     * @param list<string> $given names of the given options that resume a run
+     * @param non-empty-list<string> $words command line of the run, with "run" at index $position
+     * @param list<string>           $given resume and resume-failed, if these options were given
      */
     private function __construct(
         private readonly array $words,
@@ -21,7 +21,7 @@ final class ResumeCommand
         private readonly array $given,
     ) {}
 
-    /** Returns the command that continues the run of this process; null if this process is no `spindle run`. */
+    /** Returns the command that continues the run of this process; null if this process is not `spindle run`. */
     public static function ofThisProcess(GivenOptions $given): ?self
     {
         /** @var list<string> $words */
@@ -55,7 +55,7 @@ final class ResumeCommand
         return implode(' ', array_map(self::quote(...), $words));
     }
 
-    /** Returns a word for a line of Bash. Bytes that a terminal can't show are escaped, so the line can be copied. */
+    /** Quotes a word for Bash. Bytes that a terminal can't show are escaped, so that users can copy the command. */
     private static function quote(string $word): string
     {
         return TerminalText::escape($word) === $word

@@ -115,8 +115,8 @@ final class RunCommand extends Command
 
     protected function execute(InputInterface $input, OutputInterface $output): int
     {
-        // OptionParser has replaced each -v after `run`, so this -v is before `run`. The check reads the words and not
-        // $output->isVerbose(), because users may set the environment variable SHELL_VERBOSITY.
+        // OptionParser has replaced each -v after `run` by --print, so a remaining -v is before `run`. The check does
+        // not use $output->isVerbose(), which is also true if the environment variable SHELL_VERBOSITY is set.
         if (!$output->isDebug() && $input->hasParameterOption(['-v', '-vv', '--verbose'], true)) {
             throw new UsageException('option -v: give it after run, to print each command before its output');
         }

@@ -53,14 +53,14 @@ final class RunOptions
             || $this->outcome->results?->usesSlot() === true;
     }
 
-    /** @throws BadRecordException when the folder or the results of a job have a path that the system can't open */
+    /** @throws BadRecordException when the path of a job's folder or of its results contains a NUL byte */
     public function checkPaths(InputJob $job): void
     {
         $this->start->environment->directory?->checkPath($job);
         $this->outcome->results?->template->checkPath($job);
     }
 
-    /** Returns whether jobs must not be created before their start, because they depend on earlier jobs or the time. */
+    /** Returns whether jobs depend on earlier jobs or on the time, so a job is created only when it can start. */
     public function dependsOnStartTime(): bool
     {
         return $this->usesSlot()

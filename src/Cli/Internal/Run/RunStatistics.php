@@ -8,10 +8,10 @@ use Spindle\Internal\Clock;
 
 final class RunStatistics
 {
-    /** Number of created jobs. Invalid jobs are included, cancelled jobs are not. */
+    /** Number of created jobs. Jobs without a valid command are included, cancelled jobs are not. */
     public int $submitted = 0;
     public int $succeeded = 0;
-    /** Number of failed jobs, including invalid ones. */
+    /** Number of failed jobs, including jobs without a valid command. */
     public int $failed = 0;
 
     /** Largest number of jobs that run at once. */
@@ -35,7 +35,7 @@ final class RunStatistics
         return $this->succeeded + $this->failed;
     }
 
-    /** Returns whether the whole input was read, and each of its jobs has finished. */
+    /** Returns whether all jobs of the run have finished; false while the number of all jobs is unknown. */
     public function isComplete(): bool
     {
         return $this->total !== null && $this->doneCount() >= $this->total;
@@ -67,7 +67,7 @@ final class RunStatistics
         return $elapsed > 0 ? $this->doneCount() / $elapsed : 0.0;
     }
 
-    /** Estimates from {@see rate()} the seconds until the end of the run; null if no estimate is possible yet. */
+    /** Returns the seconds until the end of the run, estimated from {@see rate()}; null if that is not possible yet. */
     public function remainingSeconds(): ?float
     {
         $rate = $this->rate();

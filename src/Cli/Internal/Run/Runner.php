@@ -40,7 +40,7 @@ final class Runner
     /** Seconds between two reads of the file of --jobs, and between two updates of the progress. */
     private const UPDATE_INTERVAL = 1.0;
 
-    /** Nanoseconds after a read of the file of --jobs, before a finished job may cause the next read. */
+    /** Nanoseconds after a read of the file of --jobs in which a finished job causes no further read. */
     private const MIN_REREAD_NANOSECONDS = 100_000_000;
 
     private readonly InputWait $wait;
@@ -58,7 +58,7 @@ final class Runner
     /** Exit status after --halt has stopped the run; null before. */
     private ?int $haltStatus = null;
 
-    /** Earliest time to create the next job with --delay, in hrtime() nanoseconds. The pool delays the retries. */
+    /** Earliest time to create the next job with --delay, in hrtime() nanoseconds. The pool delays retries itself. */
     private int $nextStart = 0;
 
     private int $lastReread = 0;
@@ -144,7 +144,7 @@ final class Runner
             ?? ExitStatus::ofFailures($this->statistics->failed);
     }
 
-    /** Returns how to continue the run, if a signal interrupted the run or the progress is drawn; otherwise null. */
+    /** Returns the hint of {@see ResumeCommand} after a signal, or if the progress is drawn; otherwise null. */
     private function resumeHint(): ?string
     {
         $isWanted = $this->interrupts->status() !== null || $this->console->drawsProgress();
@@ -213,7 +213,7 @@ final class Runner
         } catch (OutputFailedException|OutputClosedException $failure) {
             throw $failure;
         } catch (SpindleException $failure) {
-            // The pool, the broker or the input failed. Before the throw, results that --keep-order holds are recorded.
+            // The pool, the broker or the input failed. Results that --keep-order holds are recorded before the throw.
         }
         foreach ($this->order?->remaining() ?? [] as $job => $result) {
             $this->recorder->record($job, $result);
@@ -256,7 +256,7 @@ final class Runner
         $this->statistics->total = $this->statistics->submitted;
     }
 
-    /** Returns a job's command with environment, folder, output targets and timeout. With --trace, also prints it. */
+    /** Returns a job's command with environment, folder, output and timeout. With --trace, also prints the command. */
     private function preparedCommand(InputJob $job): Command
     {
         if ($this->options->output->tracesCommand) {
@@ -303,7 +303,7 @@ final class Runner
         }
     }
 
-    /** @return InputJob|null null if the values make no valid command: the job counts as failed */
+    /** @return InputJob|null null if the values make no valid command; the job then counts as failed */
     private function job(int $number, JobValues $values): ?InputJob
     {
         $slot = $this->slots?->acquire() ?? 0;
@@ -350,7 +350,7 @@ final class Runner
         }
         $this->record($job, $isDone ? $result : null);
         if ($halted !== null) {
-            $this->console->notice($halted); // after record(), which prints why a job could not be started
+            $this->console->notice($halted); // after record(), which reports why the job could not start
         }
         if ($this->options->start->jobs->isFile() && hrtime(true) - $this->lastReread > self::MIN_REREAD_NANOSECONDS) {
             $this->rereadConcurrency();
@@ -373,7 +373,7 @@ final class Runner
     }
 
     /**
-     * Stops the run if the condition of --halt is met. Returns the message about the stop; null if the run goes on.
+     * Stops the run if the condition of --halt is met. Returns a message; null if this call does not stop the run.
      *
      * @param CommandResult|null $last result of the job that has just finished; null after an invalid line of input
      */
@@ -405,7 +405,7 @@ final class Runner
         $this->console->notice("{$job->name()} failed: " . FailureNotices::how($result) . ": {$command}");
     }
 
-    /** Returns the number of all jobs, including skipped ones. Valid only if --halt has a percentage. */
+    /** Returns the number of all jobs, including skipped ones. The number is only known if --halt has a percentage. */
     private function jobCount(): int
     {
         return $this->statistics->skipped + ($this->statistics->total ?? 0);

@@ -42,7 +42,7 @@ final class StartOptions
         foreach (self::LOCAL as $name) {
             if ($given->text('queue') !== null && $given->isGiven($name)) {
                 throw new UsageException(
-                    "option --{$name}: can't be combined with --queue, because each agent sets it for its jobs",
+                    "option --{$name}: can't be combined with --queue, because it affects only jobs on this machine",
                 );
             }
         }
@@ -59,7 +59,7 @@ final class StartOptions
         );
     }
 
-    /** Returns the pause of --termseq between SIGTERM and SIGKILL, in seconds. */
+    /** Returns the seconds between SIGTERM and SIGKILL: those of --termseq, or the pool's default. */
     private static function gracePeriod(GivenOptions $given): float
     {
         $sequence = $given->text('term-seq');

@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Internal\UnlinkedFile;
 
-/** Opens an unnamed temporary file. The system deletes the file when this process ends. */
+/** Opens temporary files without names. The system deletes each file when the file is closed. */
 final class TemporaryFile
 {
     /**

@@ -12,10 +12,10 @@ final class TimeLimit
 {
     private const ALLOWED = Duration::FORM . ', or a percentage of the median run time such as 200%';
 
-    /** A percentage limits no job before this number of jobs has succeeded, as in GNU parallel. */
+    /** Number of jobs that must succeed before a percentage limits further jobs, as in GNU parallel. */
     private const MIN_JOBS = 3;
 
-    /** Smallest limit in seconds that a percentage gives. Limits from percentages are rounded to milliseconds. */
+    /** Smallest limit that results from a percentage, in seconds. Such limits are rounded to milliseconds. */
     private const MIN_SECONDS = 0.001;
 
     private readonly MedianRuntime $median;

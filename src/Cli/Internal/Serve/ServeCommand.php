@@ -164,8 +164,8 @@ final class ServeCommand extends Command
         }
 
         if (Supervisor::canFork()) {
-            // With a driver that uses epoll, the forks of the supervisor would share one epoll descriptor. With this
-            // driver, a signal also ends a wait of the event loop.
+            // With a driver that uses epoll, the forks of the supervisor would share one epoll descriptor and so each
+            // other's events. With StreamSelectDriver, a signal also ends a wait of the event loop.
             EventLoop::setDriver(new StreamSelectDriver());
         }
 

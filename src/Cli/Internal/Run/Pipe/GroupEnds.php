@@ -13,7 +13,7 @@ final class GroupEnds implements RecordEnds
     private readonly ColumnSeparator $separator;
 
     /**
-     * @param string $separator regular expression that separates columns
+     * @param string $separator regular expression that separates columns, without delimiters
      * @param int    $column    number of the column, starting at 1
      *
      * @throws UsageException when the regular expression is invalid
@@ -50,10 +50,9 @@ final class GroupEnds implements RecordEnds
     }
 
     /**
-     * Yields where records end: at the start of each complete line that has another value in the column than the
-     * previous line.
+     * Yields the ends of records: the start of each complete line with another value than the line before.
      *
-     * @return \Generator<int, int>
+     * @return \Generator<int, int> positions in $text, without meaningful keys
      */
     private function ends(string $text, int $from, int $limit): \Generator
     {

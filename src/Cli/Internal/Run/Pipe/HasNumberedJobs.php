@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Pipe;
 
-/** Methods of {@see \Spindle\Cli\Internal\Run\Input\JobInputs} for jobs that have no names and no known total. */
+/** Parts of {@see \Spindle\Cli\Internal\Run\Input\JobInputs} for jobs with a number, but no name and no known total. */
 trait HasNumberedJobs
 {
     public function count(): ?int

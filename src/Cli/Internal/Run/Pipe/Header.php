@@ -9,13 +9,13 @@ use Spindle\Cli\Internal\Run\RegularExpression;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\PhpSettings;
 
-/** The first lines of an input, or a regular expression's match there. Each job gets this header before its block. */
+/** Finds the header of an input: N lines, or the match of a pattern. Each job gets the header before its block. */
 final class Header
 {
-    /** Bytes that are searched for the match of a regular expression. */
-    private const MAX_MATCH_BYTES = 1 << 20;
+    /** Number of bytes to read before the regular expression is applied. A shorter input is read to its end. */
+    private const BYTES_TO_SEARCH = 1 << 20;
 
-    /** Maximum bytes of a header of N lines. The limit is small, because each job gets the header. */
+    /** Maximum bytes of a header of N lines. The limit is low, because each job gets the header. */
     private const MAX_LINES_BYTES = 16 << 20;
 
     /**
@@ -27,7 +27,7 @@ final class Header
     /**
      * @return self|null null for no header
      *
-     * @throws UsageException
+     * @throws UsageException when the value of --header is invalid
      */
     public static function parse(?string $value): ?self
     {
@@ -56,7 +56,7 @@ final class Header
     public function canBeFoundIn(string $bytes): bool
     {
         if ($this->lines === 0) {
-            return \strlen($bytes) >= self::MAX_MATCH_BYTES;
+            return \strlen($bytes) >= self::BYTES_TO_SEARCH;
         }
         $canBeFound = substr_count($bytes, "\n") >= $this->lines;
         if (!$canBeFound && \strlen($bytes) > self::MAX_LINES_BYTES) {

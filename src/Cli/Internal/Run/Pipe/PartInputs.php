@@ -16,19 +16,19 @@ final class PartInputs implements JobInputs
     use HasNumberedJobs;
 
     /**
-     * Runs a program that reads the header and a part of a file. A shell ignores the status of each program of a
-     * pipeline except the last one. So the shell opens the file before the pipeline, and the job fails if the shell
-     * can't open the file. `exec` runs a program even if the shell has a builtin with the same name.
+     * Runs a program whose standard input is the header and a part of a file. A pipeline has the status of its last
+     * program, so a failure of `head` would be ignored. Therefore the shell opens the file before the pipeline: the job
+     * fails if the file can't be opened. `exec` runs a program even if the shell has a builtin with the same name.
      */
     private const PROGRAM = 'file=$1 header=$2 start=$3 size=$4; shift 4; exec <"$file";'
         . ' { [ "$header" = 0 ] || head -c "$header" <"$file"; tail -c "+$start" | head -c "$size"; } | exec "$@"';
 
-    /** @var array<int, array{PartedFile, int, int, int}> by job: file, end of its header, start and end of the part */
+    /** @var array<int, array{PartedFile, int, int, int}> by job number: file, end of header, start and end of part */
     private array $parts = [];
 
     /**
      * @param list<PartedFile> $files
-     * @param int              $blockBytes minimum bytes of a part; or a negative number -N: N parts per concurrent job
+     * @param int              $blockBytes minimum bytes of a part; or -N for N parts of all files per concurrent job
      */
     public function __construct(
         private readonly array $files,
@@ -44,7 +44,7 @@ final class PartInputs implements JobInputs
 
     public function jobs(InputWait $wait, \Closure $concurrency): \Generator
     {
-        $blockBytes = $this->blockBytes > 0 ? $this->blockBytes : $this->share(max(1, $concurrency()));
+        $blockBytes = $this->blockBytes > 0 ? $this->blockBytes : $this->partBytes(max(1, $concurrency()));
         $number = 0;
         foreach ($this->files as $file) {
             $headerEnd = \strlen($file->header($this->headerForm));
@@ -96,8 +96,8 @@ final class PartInputs implements JobInputs
         $this->parts = [];
     }
 
-    /** Returns the size of a part if $blockBytes is -N: the files are split into N parts per concurrent job. */
-    private function share(int $concurrency): int
+    /** Returns the minimum bytes of a part if $blockBytes is -N: all files together give N parts per concurrent job. */
+    private function partBytes(int $concurrency): int
     {
         $total = array_sum(array_map(static fn(PartedFile $file): int => $file->size, $this->files));
 

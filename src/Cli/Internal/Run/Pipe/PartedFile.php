@@ -7,12 +7,12 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\Warnings;
 
-/** A file of `--pipe-part`. Each job reads one part of a file, called a block, as its input. */
+/** A file that `--pipe-part` divides into parts. Each job reads one part as its standard input. */
 final class PartedFile
 {
     private const READ_SIZE = 1 << 16;
 
-    /** Size when the file was opened. */
+    /** Size in bytes when the file was opened. */
     public readonly int $size;
 
     /** Device and inode of the file that was opened. */
@@ -89,7 +89,7 @@ final class PartedFile
     }
 
     /**
-     * @return \Generator<int, string> the bytes from a position, without meaningful keys
+     * @return \Generator<int, string> the bytes from position $from to the end, without meaningful keys
      *
      * @throws UsageException when the file can't be read
      */

@@ -7,11 +7,11 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 use Spindle\Cli\Internal\Run\RegularExpression;
 use Spindle\Cli\Internal\UsageException;
 
-/** A record ends between a match of --recend and a match of --recstart, which are regular expressions. */
+/** Implements --regexp: a record ends between a match of --recend and a match of --recstart. */
 final class PatternEnds implements RecordEnds
 {
     /**
-     * The largest limit of PCRE for the steps of a match. PHP's default limit is too low for a large block without
+     * Maximum steps of a match, for PHP's settings of PCRE. PHP's defaults are too low for a large block without
      * separators, because each byte of such a block needs a step.
      */
     public const MAX_STEPS = (1 << 31) - 1;

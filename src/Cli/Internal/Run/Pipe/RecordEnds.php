@@ -10,7 +10,7 @@ use Spindle\Cli\Internal\UsageException;
 interface RecordEnds
 {
     /**
-     * Returns the last end of a record after $from; $from if there is none.
+     * Returns the position after $from where the last complete record ends; $from if no record is complete.
      *
      * @param int $limit position at which the search ends
      *
@@ -19,7 +19,7 @@ interface RecordEnds
     public function last(string $text, int $from, int $limit): int;
 
     /**
-     * Returns the end of the $count-th record after $from; null if the text does not contain that record.
+     * Returns the position where the $count-th record after $from ends; null if that record is not complete.
      *
      * @param int $limit position at which the search ends
      * @param int $count at least 1

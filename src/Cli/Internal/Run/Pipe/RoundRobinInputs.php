@@ -25,10 +25,10 @@ final class RoundRobinInputs implements JobInputs
     private array $sent = [];
 
     private int $jobCount = 0;
-    /** Number of the job that got the last block from {@see distribute()}. */
+    /** Number of the job that got the last block from {@see distribute()}; 0 before. */
     private int $last = 0;
 
-    /** @var \Generator<int, string>|null the blocks for {@see distribute()}; null before the last job is created */
+    /** @var \Generator<int, string>|null the blocks for {@see distribute()}; null until the last job is created */
     private ?\Generator $rest = null;
 
     private ?InputWait $wait = null;

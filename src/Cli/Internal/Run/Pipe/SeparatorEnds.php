@@ -44,7 +44,7 @@ final class SeparatorEnds implements RecordEnds
         return $from;
     }
 
-    /** Finds the first separator from byte $from of the file on. Returns the end of the record there; null for none. */
+    /** Returns the end of the record at the first separator that starts at byte $from or later; null for none. */
     public function nextInFile(PartedFile $file, int $from): ?int
     {
         if ($this->separator === '') {

@@ -18,7 +18,7 @@ final class TeeInputs implements JobInputs
     /** Number of the temporary file in {@see BlockFiles}. No job has this number. */
     private const ALL = 0;
 
-    /** @param JobInputs $values makes the jobs from the arguments after ::: */
+    /** @param JobInputs $values creates the jobs from their arguments */
     public function __construct(
         private readonly JobInputs $values,
         private readonly InputSource $source,

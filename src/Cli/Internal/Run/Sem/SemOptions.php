@@ -19,10 +19,10 @@ final class SemOptions
     private const NO_TERMINAL = 'not a tty';
 
     /**
-     * @param list<string> $command       a program and its arguments; empty to wait for the end of all commands
-     * @param int          $limit         largest number of commands that run at the same time
-     * @param float        $timeout       maximum seconds to wait for the semaphore, or INF
-     * @param bool         $startsAnyway  whether the command starts after $timeout even if the semaphore is not free
+     * @param list<string> $command      a program and its arguments; empty to wait for the end of all commands
+     * @param int          $limit        largest number of commands that run at the same time
+     * @param float        $timeout      maximum seconds to wait for the semaphore; INF for no maximum
+     * @param bool         $startsAnyway whether the command starts after $timeout even if the semaphore is not free
      */
     private function __construct(
         public readonly string $name,
@@ -91,7 +91,7 @@ final class SemOptions
         return $limit === JobsOption::UNLIMITED ? Semaphore::MAX_HOLDERS : $limit;
     }
 
-    /** @return array{float, bool} */
+    /** @return array{float, bool} $timeout and $startsAnyway of the constructor */
     private static function timeout(GivenOptions $given): array
     {
         $value = $given->text('st') ?? '0';
@@ -101,7 +101,7 @@ final class SemOptions
             throw UsageException::option(
                 '--st',
                 $value,
-                Duration::FORM . ', and with a - before it to start nothing after that time',
+                Duration::FORM . '; write - before the time to start nothing after that time',
             );
         }
 

@@ -22,7 +22,7 @@ final class Semaphore
 
     private const PRIVATE_FOLDER = 0o040700;
 
-    /** The check of the folder ignores this bit, which parent folders pass on. The bit gives no access: inode(7). */
+    /** A new folder can inherit this bit from its parent. The bit is ignored, because it gives no access: inode(7). */
     private const S_ISGID = 0o2000;
 
     private const PIPE_PATTERN = '/^[0-9a-f]{32}\.[0-9a-f]{16}$/D';
@@ -65,7 +65,7 @@ final class Semaphore
     /**
      * Waits until fewer than $limit processes hold the semaphore, and becomes a holder.
      *
-     * @param float $seconds maximum time, or INF
+     * @param float $seconds maximum time to wait; INF for no maximum
      *
      * @return resource|null the pipe, open for writing; null when the time is over
      *
@@ -111,7 +111,7 @@ final class Semaphore
     }
 
     /**
-     * Removes pipes without a holder, also those of other semaphores.
+     * Removes pipes without a holder, including those of other semaphores.
      *
      * @return list<resource> the pipes of this semaphore, open for reading
      */
