@@ -89,7 +89,7 @@ final class Command
     }
 
     /**
-     * Sets the time limit of each attempt; null for none. After this time, the command and its descendants are ended.
+     * Sets the seconds after which the pool ends an attempt (the command and its descendants); null for no limit.
      *
      * @throws \ValueError when the number is not positive or not finite
      */
@@ -99,8 +99,8 @@ final class Command
     }
 
     /**
-     * Sets the number of seconds without output after which the command is ended; null for no limit. Only captured and
-     * streamed output counts.
+     * Sets the seconds without output after which the pool ends the command; null for no limit. Only output that is
+     * captured, or passed to a closure or a stream, counts.
      *
      * @throws \ValueError when the number is not positive or not finite
      */
@@ -115,8 +115,8 @@ final class Command
      *
      * @param array<array-key, string|null> $variables by name; null removes a variable
      *
-     * @throws \ValueError when an entry has no name, a name is 0, is empty or contains `=` or NUL, or a value is no
-     *     string or contains NUL
+     * @throws \ValueError when a name is missing, 0, empty, or contains `=` or NUL, or when a value contains NUL or is
+     *     neither a string nor null
      */
     public function withEnvironment(#[\SensitiveParameter] array $variables): self
     {
@@ -162,9 +162,9 @@ final class Command
      * Sets the standard input: a string, an open stream, or an iterable of strings.
      *
      * A stream is read from its current position to its end. Close the stream only after the command has ended. The
-     * pool reads a stream or an iterable as fast as the command reads its input. After the first read, the command is
-     * not retried. If the code of an iterable runs other commands on the same pool, those commands need free slots. If
-     * the command with this input has the last slot, the iterable waits forever.
+     * pool reads a stream or an iterable as fast as the command reads its input. Once the pool has begun to read, the
+     * command is not retried. If the code of an iterable runs other commands on the same pool, those commands need free
+     * slots. If the command with this input has the last slot, the others never start, and the iterable waits forever.
      *
      * @param string|resource|iterable<mixed, string>|null $input null for an empty input
      *
@@ -215,7 +215,7 @@ final class Command
         return $this->line ?? implode(' ', array_map(self::quote(...), $this->words()));
     }
 
-    /** @internal Returns an argument as it is written in a shell line. */
+    /** @internal Returns an argument for a shell line, quoted if necessary. */
     public static function quote(string $argument): string
     {
         return preg_match('~^[\w@%+=:,./-]+$~D', $argument) === 1

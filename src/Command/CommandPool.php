@@ -39,7 +39,7 @@ final class CommandPool implements Lifecycle, Statistics
      * @param int|null $concurrency maximum number of running commands; null for the number of usable CPUs. With a
      *                              transport: maximum number of commands that run or wait in the transport; null for
      *                              256
-     * @param int|RetryPolicy $retries maximum retries of a failed command with the default pauses, or a policy
+     * @param int|RetryPolicy $retries maximum number of retries of a failed command, with default pauses; or a policy
      *
      * @throws \ValueError when the concurrency is below 1 or above 1,000,000,000 (with a transport: above 10,000), or
      *                     when the retries are below 0 or above 1,000,000,000
@@ -68,12 +68,11 @@ final class CommandPool implements Lifecycle, Statistics
     /**
      * Runs the commands. Yields each result as soon as its command has ended, with the command's key.
      *
-     * The pool reads a command from the iterable when a slot is free. The pool also reads up to
-     * {@see CommandPoolOptions::$lookahead} further commands, which wait for a slot. The iterable may be endless, block
-     * or suspend. When the caller leaves its loop, the run's running commands are ended, and no further commands start.
-     * If the iterable throws, no more commands are read. If an output callback or the iterable input of one command
-     * throws, all other commands of the run are cancelled. In both cases, run() first yields the remaining results,
-     * and then throws this exception.
+     * A run reads ahead of the caller's loop: one command per slot, and up to {@see CommandPoolOptions::$lookahead}
+     * further commands. The iterable may be endless, block or suspend. When the caller leaves its loop, the pool ends
+     * the running commands of this run, and starts no others. If `$commands` throws, no more commands are read. If an
+     * output callback or the iterable input of a command throws, all other commands of the run are cancelled. In both
+     * cases, run() first yields the remaining results, and then throws the exception.
      *
      * All commands get the environment that this process has when the caller begins to iterate over the results. Each
      * command gets the working directory and the umask that this process has when the pool reads the command.
@@ -119,9 +118,9 @@ final class CommandPool implements Lifecycle, Statistics
      *
      * All attempts use the environment, working directory and umask that this process has at the time of the call.
      *
-     * Cancellation: a running command is ended with all its descendants; a waiting command is not started. Then
-     * CancelledException is thrown. Output that a callback or a stream has not received is dropped. A suspended
-     * callback is not interrupted.
+     * Cancellation: ends a running command with all its descendants. A waiting command is not started. In both cases,
+     * throws CancelledException. Output that a callback or a stream has not received is dropped. A suspended callback
+     * is not interrupted.
      *
      * @throws LauncherException
      * @throws CancelledException
@@ -206,8 +205,8 @@ final class CommandPool implements Lifecycle, Statistics
 
     /**
      * Ends the running command that has this key in the iterable of {@see self::run()} or {@see runInOrder()}. The
-     * command gets a cancelled result. If several running commands have the key, only the one that was read first is
-     * ended. If no running command has the key, the call does nothing.
+     * command gets a cancelled result. If several running commands have the key, only the command that was read first
+     * is ended. If no running command has the key, the call does nothing.
      */
     public function cancel(mixed $key): void
     {
@@ -223,12 +222,12 @@ final class CommandPool implements Lifecycle, Statistics
      * that was read first.
      *
      * The launcher may keep up to 64 KiB of the output until the command ends. A call requests these bytes, but does
-     * not wait for them, so only a later call returns them. With a transport, output arrives only after the end of the
-     * command.
+     * not wait for them, so only a later call returns them. With a transport, both strings are empty, because output
+     * arrives only when the command has ended.
      *
      * @param int $maxBytes maximum bytes of each returned string; longer output loses its beginning
      *
-     * @return array{string, string} standard output and standard error so far
+     * @return array{string, string} standard output and standard error; both '' if no running command has the key
      */
     public function partialOutput(mixed $key, int $maxBytes): array
     {
@@ -250,7 +249,7 @@ final class CommandPool implements Lifecycle, Statistics
     /**
      * Ends all running commands and cancels all waiting commands, of all runs and {@see execute()} calls.
      *
-     * The results of these commands are cancelled. Current runs continue with the rest of their input, unless
+     * The commands get cancelled results. Current runs continue with the rest of their input, unless
      * {@see cancelWaiting()} was called before. The pool stays usable.
      */
     public function cancelAll(): void
@@ -289,7 +288,7 @@ final class CommandPool implements Lifecycle, Statistics
      *
      * Blocks until the processes have ended. A process that ignores SIGTERM is killed after half a second, or after
      * {@see CommandPoolOptions::$gracePeriod} if that is shorter. With a transport, suspends until the transport has
-     * ended the commands. If a destructor calls this method before PHP 8.4, the method does not wait for the transport.
+     * ended the commands. Before PHP 8.4, a destructor can't suspend, so a call there does not wait for the transport.
      */
     public function kill(): void
     {

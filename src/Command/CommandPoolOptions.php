@@ -14,14 +14,14 @@ final class CommandPoolOptions
 {
     /**
      * @param HaltPolicy|null $halt condition that ends a run early; null runs all commands
-     * @param float $gracePeriod seconds between SIGTERM and SIGKILL for a command that is ended
+     * @param float $gracePeriod seconds between SIGTERM and SIGKILL when the pool ends a command
      * @param int $lookahead maximum number of commands that a run reads in addition to the running commands, so that
      *        the pool is busy while the caller's loop body runs. A command counts until the caller has read its result.
-     *        With a halt policy, the lookahead is 0. It is also 0 while the counted commands and their inputs have
-     *        16 MiB or more in total, and while more than 64 outputs have their own temporary files
+     *        With a halt policy, the lookahead is 0. The lookahead is also 0 while the counted commands and their input
+     *        strings have 16 MiB or more in total, and while more than 64 outputs have their own temporary files
      * @param bool $rerunAfterCrash whether to run the commands of a dead launcher again. A command may then run up to
-     *        four times: it fails when four launchers have died while they ran the command. If false, the commands of a
-     *        dead launcher fail with {@see LauncherException}
+     *        four times. The command fails when four launchers have died while they ran the command. If false, the
+     *        commands of a dead launcher fail with {@see LauncherException}
      * @param StartMethod $startMethod how launchers start processes
      * @param string|null $php path of the PHP command-line binary that runs launchers; null to search for a binary
      * @param string|null $temporaryDirectory directory for the unlinked files that hold large outputs; null for the

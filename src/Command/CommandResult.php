@@ -20,7 +20,7 @@ final class CommandResult
      * @param bool $cancelled whether the command was cancelled, by the caller, a halt policy or a failure of the run
      * @param string|null $error reason, if the command could not be started, if the pool has ended the command, or if
      *        its exit status is unknown. Also the reason if its input stream could not be read, or if its output could
-     *        not be stored or passed to its callback or stream. Otherwise null
+     *        not be stored or written to its stream. Otherwise null
      * @param float $startedAt Unix time of the start of the last attempt; 0.0 without an attempt, and when the command
      *        was cancelled between two attempts
      * @param float $duration duration of the last attempt, in seconds

@@ -10,11 +10,11 @@ use Spindle\Internal\NumberRange;
  * Ends a run early when a number (or share) of its commands has failed, or when a number (or share) has succeeded.
  *
  * With `soonAfter...()`, running commands finish. With `nowAfter...()`, running commands are cancelled. With a policy,
- * the lookahead is 0: a command is read only when a slot is free, so no command starts after the run was halted.
+ * the lookahead is 0, so a run reads only one command per slot. No command starts after the run was halted.
  */
 final class HaltPolicy
 {
-    /** Even if the share is reached, a run ends only after this number of failures, or of successes. */
+    /** A policy with a share ends a run only after at least this number of failures, or of successes. */
     private const MIN_EVENTS = 3;
 
     /** Exactly one of $count and $share is null. */

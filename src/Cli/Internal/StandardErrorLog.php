@@ -24,10 +24,10 @@ final class StandardErrorLog extends AbstractLogger
     ];
     private const RED = '31';
 
-    /** Values of the context that are fields of a JSON entry. */
+    /** Keys of context values that become fields of a JSON entry. */
     private const REQUEST_FIELDS = ['request_id', 'method', 'target', 'client_ip'];
 
-    /** Maximum bytes of a message or an exception. Clients can cause long texts, and a write delays all requests. */
+    /** Maximum bytes of one text in an entry. Clients can cause long texts, and writing them delays all requests. */
     private const MAX_TEXT_BYTES = 16_384;
 
     private readonly LineFile $file;

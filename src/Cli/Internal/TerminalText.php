@@ -6,10 +6,10 @@ namespace Spindle\Cli\Internal;
 
 use Symfony\Component\Console\Helper\Helper;
 
-/** Escapes control characters of text from other sources. Otherwise, a terminal would execute them. */
+/** Escapes control characters in text from outside this program, because a terminal would execute them. */
 final class TerminalText
 {
-    /** Unicode control characters outside ASCII. A terminal interprets U+009B like ESC with "[". */
+    /** Unicode control characters outside ASCII. A terminal interprets U+009B like ESC and "[". */
     private const C1_PATTERN = '/\xc2[\x80-\x9f]/';
 
     /** Bytes that {@see fit()} reads per column. A character with its combining marks rarely has more bytes. */
@@ -29,7 +29,7 @@ final class TerminalText
         );
     }
 
-    /** Returns the escaped text, shortened to a number of columns. */
+    /** Returns the escaped text. A text of more than `$columns` columns is shortened, and ends with "…". */
     public static function fit(string $text, int $columns): string
     {
         $begin = substr($text, 0, max(0, $columns) * self::BYTES_PER_COLUMN);

@@ -19,7 +19,7 @@ final class UsageException extends \RuntimeException implements SpindleException
         return new self("option {$option}: '" . self::withoutPassword($value) . "' is not allowed; give {$allowed}");
     }
 
-    /** Masks the password of an address that the user gave in the wrong place. */
+    /** Masks user name and password of an address, in case the user gave an address as the wrong argument. */
     public static function withoutPassword(#[\SensitiveParameter] string $text): string
     {
         return (string) preg_replace('~(?<=://)\S*@~', '***@', $text);

@@ -7,17 +7,17 @@ namespace Spindle\Command\Internal;
 use Spindle\Command\StreamException;
 use Spindle\Internal\FreeMemory;
 
-/** Holds bytes, such as a command's output: in memory, or in an unlinked file if append() adds too many bytes. */
+/** Holds bytes, such as a command's output: in memory, or in an unlinked file when append() exceeds a limit. */
 final class Capture
 {
     private const PIECE_BYTES = 1 << 18;
 
     private string $bytes = '';
 
-    /** @var resource|null the file with the whole output; null while the output is in memory */
+    /** @var resource|null file with the whole output, and perhaps others; null while the output is in memory */
     private mixed $file = null;
 
-    /** The shared file that the output was moved to, and the offset of the output in that file. */
+    /** The shared file that the output was moved to, if any, and the offset of the output in that file. */
     private ?SharedFile $shared = null;
     private int $start = 0;
 

@@ -32,9 +32,8 @@ final class CaptureStore
     private ?\WeakReference $shared = null;
 
     /**
-     * Directory of the files. The path is absolute, because launchers have another working directory, and must find
-     * files that this process leaves if it is killed. The path can be relative only if the working directory of this
-     * process was removed.
+     * Directory of the files. Launchers have another working directory, and remove files that remain if this process is
+     * killed. So the path is absolute, unless the working directory of this process was removed.
      */
     public readonly string $directory;
 
@@ -52,7 +51,7 @@ final class CaptureStore
         return $this->fileCount > self::FILES_THRESHOLD;
     }
 
-    /** Reserves `$bytes` of memory for an output that grows to `$length` bytes; false if the output needs a file. */
+    /** Reserves `$bytes` of memory for an output that grows to `$length` bytes. Returns false if it needs a file. */
     public function reserveMemory(int $bytes, int $length): bool
     {
         if ($length > self::MAX_OUTPUT_MEMORY_BYTES || $this->memoryBytes + $bytes > self::MAX_POOL_MEMORY_BYTES) {
@@ -115,7 +114,7 @@ final class CaptureStore
         }
     }
 
-    /** @throws StreamException when the newest shared file is full, and no other file can be created */
+    /** @throws StreamException when a new shared file is necessary, and can't be created */
     private function sharedFile(): SharedFile
     {
         $shared = $this->shared?->get();

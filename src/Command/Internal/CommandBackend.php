@@ -39,7 +39,7 @@ interface CommandBackend
 
     public function flush(): void;
 
-    /** @return array<int, PendingCommand> all pending commands, by id */
+    /** @return array<int, PendingCommand> commands that were assigned, and wait or run now, by id */
     public function commands(): array;
 
     /** @return array<int, PendingCommand> commands that probably run, by id. The backend does not ask the launchers */
@@ -60,7 +60,7 @@ interface CommandBackend
      */
     public function maxConcurrency(): int;
 
-    /** Ends and forgets all commands. Their owners are not notified. */
+    /** Ends all commands and launchers, and forgets the commands. Does not notify the owners of the commands. */
     public function close(): void;
 
     /** Suspends until the transport has ended the commands that {@see close()} cancelled. */

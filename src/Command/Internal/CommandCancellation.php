@@ -7,11 +7,11 @@ namespace Spindle\Command\Internal;
 use Amp\Cancellation;
 
 /**
- * Combines the pool's cancellation of one command, which a transport runs, with the caller's cancellation.
+ * Combines two cancellations of one command that a transport runs: the pool's and the caller's.
  *
- * When the caller cancels, Amp informs the pool only in a later turn of the event loop. A script that ends has no later
- * turn. So {@see isRequested()} also checks the caller's cancellation. The other methods use only the pool's
- * cancellation.
+ * When the caller cancels, Amp informs the pool only in a later turn of the event loop. If the script ends, there
+ * is no later turn. So {@see isRequested()} also checks the caller's cancellation. The other methods use only the
+ * pool's cancellation.
  */
 final class CommandCancellation implements Cancellation
 {

@@ -31,7 +31,7 @@ use Spindle\LauncherException;
 /** Passes commands to the backend, and outcomes to the commands' owners (Run, Execution). Decides about retries. */
 final class CommandDispatcher implements AttemptEvents
 {
-    /** Seconds before a command is started again after its launcher had no free descriptors or processes. */
+    /** Pause before the next try to start a command whose launcher had no free descriptors or processes, in seconds. */
     private const EXHAUSTED_PAUSE_SECONDS = 0.05;
 
     /**
@@ -161,7 +161,7 @@ final class CommandDispatcher implements AttemptEvents
         ];
     }
 
-    /** Accepts a command. The command is sent with the next {@see flush()}, or earlier. */
+    /** Accepts a command. The next {@see flush()} sends the command at the latest, or {@see DelayedStarts} does. */
     public function submit(int $lane, mixed $key, Command $command, PendingCommandOwner $owner): PendingCommand
     {
         $id = $this->lastId = $this->lastId === 0xFFFFFFFF ? 1 : $this->lastId + 1;
@@ -184,7 +184,7 @@ final class CommandDispatcher implements AttemptEvents
         $this->backend->flush();
     }
 
-    /** @param array<int, PendingCommand> $commands commands to end or never to start; undelivered output is dropped */
+    /** @param array<int, PendingCommand> $commands commands to end, or not to start; undelivered output is dropped */
     public function cancel(array $commands): void
     {
         // The newest command is cancelled first. Otherwise, it could start in the slot of a cancelled older command.

@@ -12,7 +12,7 @@ use Spindle\Internal\WorkingDirectory;
 /** Encodes commands as RUN frames: the messages that make a launcher start a command. */
 final class CommandRequest
 {
-    /** Maximum bytes of a frame's strings and pointers, to limit memory. Linux refuses more than 6 MiB: execve(2). */
+    /** Maximum bytes of a frame's strings and pointers, to limit memory. Linux accepts only 6 MiB anyway: execve(2). */
     private const MAX_STRINGS_BYTES = 8 << 20;
 
     /** Bytes of the pointer to each argument or variable. Linux includes these pointers in its limit. */
@@ -78,8 +78,8 @@ final class CommandRequest
     }
 
     /**
-     * Returns an absolute path, because the launcher has its own directory. Returns '' if the working directory of this
-     * process was removed, and `$directory` is relative or null.
+     * Returns an absolute path, because the launcher has another working directory. Returns '' if the working
+     * directory of this process was removed, and `$directory` is relative or null.
      */
     private static function directory(?string $directory, string $current): string
     {
@@ -93,7 +93,8 @@ final class CommandRequest
     /**
      * @param array<array-key, string|null> $environment
      *
-     * @return list<string> PWD as a shell would set it; empty if PWD already leads to $directory, perhaps through links
+     * @return list<string> PWD as a shell would set it; empty if PWD already leads to $directory, perhaps through
+     *     links, or if $directory has no path
      */
     private static function workingDirectoryVariable(string $directory, array $environment): array
     {

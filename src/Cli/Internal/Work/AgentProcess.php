@@ -55,7 +55,7 @@ final class AgentProcess
 
     private readonly Release $release;
 
-    /** A server that is never started. It holds the agents and the broker's health check that {@see Admin} shows. */
+    /** Holds the agents and the broker's health check for {@see Admin}. This server is never started. */
     private readonly HttpServer $monitored;
 
     public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
@@ -92,7 +92,7 @@ final class AgentProcess
     public function run(): int
     {
         // Without these checks, the agent would claim jobs before it fails.
-        LauncherChild::checkFunctions(['ini_set', 'putenv', 'stream_socket_server']); // workers need them
+        LauncherChild::checkFunctions(['ini_set', 'putenv', 'stream_socket_server']); // for the workers
         PhpBinary::find(null);
         $admin = $this->options->admin === null ? null : $this->openAdmin($this->options->admin);
         $signals = $this->watchSignals();
@@ -155,7 +155,8 @@ final class AgentProcess
     }
 
     /**
-     * Handles signals, except SIGINT and SIGTERM if they were ignored when this process started, as in background jobs.
+     * Handles signals. If SIGINT or SIGTERM was ignored when this process started, as in background jobs, the signal
+     * stays ignored.
      *
      * @return array<string> ids of the watchers; empty without pcntl
      */

@@ -27,14 +27,14 @@ final class WorkOptions
     private const ALLOWED_BYTES = 'a number of bytes from 1 to 999999999';
     private const ALLOWED_DEAD_LETTERS = 'a number of dead letters from 1 to 999999999';
 
-    /** Default of --stop-timeout, in seconds. Before SIGKILL, Kubernetes waits 30 s by default, and systemd 90 s. */
+    /** Default of --stop-timeout, in seconds: less than Kubernetes (30 s) and systemd (90 s) wait before SIGKILL. */
     private const DEFAULT_STOP_TIMEOUT = 25.0;
 
     private const MAX_PORT = 65_535;
 
     /**
      * @param non-empty-array<array-key, positive-int> $queues number of workers by queue name
-     * @param list<string> $adminHosts host names that requests to the admin address may contain
+     * @param list<string> $adminHosts further host names that the admin address accepts in the Host field
      */
     private function __construct(
         public readonly array $queues,
