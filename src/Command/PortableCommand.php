@@ -85,7 +85,7 @@ final class PortableCommand
 
     /**
      * Runs the command and returns its result. The command inherits the environment and the working directory of this
-     * process, except what the command sets.
+     * process, except for values that the command sets.
      *
      * Cancellation: the command is ended with all its descendants, and its result is marked as cancelled. If the
      * command has ended before the cancellation, the result is returned without this mark.

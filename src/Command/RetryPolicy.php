@@ -22,7 +22,7 @@ final class RetryPolicy
      * @param bool|list<int>  $onExit     exit codes that are retried: true for all but 0, false for none, or a list
      * @param bool            $onSignal   whether to retry a command that a signal has killed
      * @param bool            $onTimeout  whether to retry after a timeout or an idle timeout
-     * @param float           $delay      seconds before the first retry; 0 for no pause
+     * @param float           $delay      seconds before the first retry; 0 for no pause before any retry
      * @param float           $factor     number by which each delay is multiplied to get the next delay
      * @param float           $maxDelay   upper limit of a delay, in seconds
      * @param float           $jitter     largest part of a delay that is subtracted at random, 0 to 1 (the whole delay)

@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Command;
 
-/** Numbers of a finished run: the return value of the generator of {@see CommandPool::run()}. */
+/** Numbers of a finished run: the return value of the generators of {@see CommandPool::run()} and runInOrder(). */
 final class RunSummary
 {
     /**
      * @param int  $failed number of commands that failed or were cancelled
-     * @param bool $halted whether the halt policy ended the run before its input ended
+     * @param bool $halted whether the condition of the halt policy was met, even if only by the last command
      */
     public function __construct(
         public readonly int $succeeded,

@@ -29,7 +29,7 @@ use Spindle\Http\Internal\Admin\StatusPage;
  *     $server->listen('0.0.0.0:8080');
  *     $admin->close();
  *
- * Each request for `/metrics` collects new statistics. Each open status page collects them once a second.
+ * Each request for `/metrics` collects new statistics. Each open status page collects statistics once a second.
  */
 final readonly class Admin implements RequestHandlerInterface
 {

@@ -17,12 +17,12 @@ final class InputFeeder
 {
     private const MAX_PIECE_BYTES = 1 << 16;
 
-    /** Bytes that were sent and that the launcher has not acknowledged. */
+    /** Number of sent bytes that the launcher has not acknowledged. */
     private int $unacknowledged = 0;
 
     private bool $started = false;
 
-    /** Whether {@see feed()} waits because INPUT_WINDOW bytes are not acknowledged. */
+    /** Whether {@see feed()} waits because INPUT_WINDOW or more bytes are unacknowledged. */
     private bool $isWaitingForWindow = false;
 
     private readonly Condition $changed;
@@ -31,13 +31,13 @@ final class InputFeeder
     /** @var resource|null the source, if this object has switched the source to non-blocking mode */
     private mixed $madeNonBlocking = null;
 
-    /** The fiber that reads the source. Code in this fiber must not close the pool, which would wait for the fiber. */
+    /** Fiber that reads the source. The pool's close() throws in this fiber. Otherwise, close() would wait forever. */
     public readonly CallbackFiber $fiber;
 
     /**
      * @param string|resource|iterable<mixed, string> $source
      * @param PendingCommand|null $command set to null by {@see stop()}. Otherwise, the command and this object would
-     *     refer to each other, and PHP would keep the command's input and output until its next garbage collection
+     *     refer to each other, and PHP would keep the command's input and output until the next garbage collection
      */
     public function __construct(private readonly mixed $source, private ?PendingCommand $command)
     {
@@ -53,8 +53,8 @@ final class InputFeeder
 
     /**
      * Handles a frame INPUT_ACCEPTED of the launcher. The payload is the number of bytes that the command's input pipe
-     * has accepted, or 0xFFFFFFFF if the command reads no more. The first frame acknowledges 0 bytes, and starts
-     * {@see feed()}.
+     * has accepted since the previous frame. 0xFFFFFFFF means that the command reads no more input. The first frame
+     * acknowledges 0 bytes, and starts {@see feed()}.
      */
     public function onAcknowledgement(string $payload): void
     {
@@ -116,7 +116,7 @@ final class InputFeeder
 
         return match (true) {
             \is_string($source) => [$source],
-            is_iterable($source) => $this->check($source),
+            is_iterable($source) => $this->checkedPieces($source),
             default => $this->read(self::ensureOpen($source)),
         };
     }
@@ -176,7 +176,7 @@ final class InputFeeder
      *
      * @return \Generator<int, string>
      */
-    private function check(iterable $source): \Generator
+    private function checkedPieces(iterable $source): \Generator
     {
         $command = $this->command?->command;
         try {

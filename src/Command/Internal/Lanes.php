@@ -6,7 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Internal\Launcher\Environment;
 
-/** Gives each owner of commands (a call of run(), runInOrder() or execute()) the number of its lane: its own queue. */
+/** Gives each owner of commands (a call of run(), runInOrder() or execute()) a lane: a queue for its commands. */
 final class Lanes
 {
     /** @var \WeakMap<PendingCommandOwner, array<array-key, string>> environment of the owner's commands, by owner */
@@ -41,7 +41,7 @@ final class Lanes
         return $this->environments[$owner];
     }
 
-    /** Stops all owners from submitting commands, and cancels their waiting commands. */
+    /** Makes all runs submit no more commands, and cancel their waiting commands. Does not affect execute() calls. */
     public function cancelWaiting(): void
     {
         foreach ($this->environments as $owner => $_) {

@@ -33,7 +33,7 @@ final class Launcher implements LauncherEvents
 
     public readonly LauncherProcess $process;
 
-    /** Number of unanswered WITHDRAW frames. Each asks this launcher to give back a command for another launcher. */
+    /** Number of commands of this launcher that are moving to another one ({@see PendingCommand::$isMoving}). */
     private int $movingCount = 0;
 
     /**
@@ -126,7 +126,7 @@ final class Launcher implements LauncherEvents
         return $this->movingCount;
     }
 
-    /** Asks the launcher to give back its last waiting command. Returns false if no command can be waiting. */
+    /** Queues a request to give back the last command that may be waiting. Returns false if there is none. */
     public function withdrawLast(): bool
     {
         for ($pending = end($this->commands); $pending !== false; $pending = prev($this->commands)) {

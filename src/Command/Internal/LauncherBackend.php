@@ -12,7 +12,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\LauncherException;
 
 /**
- * Gives commands to launchers, handles the frames of launchers, and decides what happens to a command after a failed
+ * Gives commands to launchers, and handles the frames of launchers. Decides what happens to a command after a failed
  * start or the death of its launcher.
  */
 final class LauncherBackend implements CommandBackend
@@ -87,8 +87,8 @@ final class LauncherBackend implements CommandBackend
     }
 
     /**
-     * Returns the first commands of each launcher, as many as it has slots. These commands are probably running. With
-     * several runs, some of these commands may still wait, because a launcher takes commands from the runs in rotation.
+     * Returns the first N commands of each launcher that has N slots. These commands are probably running. With several
+     * runs, some of these commands may still wait, because a launcher takes commands from the runs in rotation.
      */
     public function running(): array
     {
@@ -126,7 +126,7 @@ final class LauncherBackend implements CommandBackend
         $this->launchers->close();
     }
 
-    /** Does nothing, because {@see close()} has waited until the launchers had ended. */
+    /** Does nothing, because {@see close()} returns only after the launchers have exited. */
     public function awaitEnd(): void {}
 
     /** Handles a frame of a launcher, see {@see LauncherEvents::onFrame()}. */

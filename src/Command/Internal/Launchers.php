@@ -19,7 +19,7 @@ use Spindle\LauncherException;
  */
 final class Launchers
 {
-    /** Slots per launcher. A pool has at least one launcher, and not more launchers than MAX_LAUNCHERS or CPUs. */
+    /** A pool gets one launcher per this number of slots: at least 1, at most MAX_LAUNCHERS, at most one per CPU. */
     private const COMMANDS_PER_LAUNCHER = 4;
     private const MAX_LAUNCHERS = 4;
 
@@ -39,7 +39,7 @@ final class Launchers
     /** Credentials ({@see ProcessCredentials}) of this process when the current launchers were started. */
     private string $credentials = '';
 
-    /** Number of launchers that the pool should have; 0 before the first start. It grows with the concurrency. */
+    /** Number of launchers that the pool should have; 0 before the first start. {@see resize()} only increases it. */
     private int $targetCount = 0;
 
     private bool $isPaused = false;
@@ -55,7 +55,7 @@ final class Launchers
     /** Number of commands for which a launcher has enough descriptors; null until the first launcher is ready. */
     private ?int $maxConcurrencyPerLauncher = null;
 
-    /** Function by which launchers start processes: posix_spawn or proc_open; '' until the first launcher is ready. */
+    /** Function with which launchers start processes: posix_spawn or proc_open; '' until a launcher is ready. */
     private string $startMethod = '';
 
     /** Fibers that wait in {@see maxConcurrency()}. */
@@ -184,14 +184,14 @@ final class Launchers
         return LauncherException::tooManyAtOnce($concurrency, $maxConcurrency, $this->startMethod);
     }
 
-    /** Records that a command has started. The command can't move to another launcher now, but another command can. */
+    /** Records that a command has started, and can't move to another launcher now. Another command may move instead. */
     public function commandStarted(PendingCommand $pending): void
     {
         $pending->launcher?->started($pending);
         $this->balance();
     }
 
-    /** Fills the slot of an ended command. Closes the command's launcher if that launcher is retired and idle. */
+    /** Lets a waiting command move to the freed slot. Closes the ended command's launcher if it is retired and idle. */
     public function commandEnded(?Launcher $launcher): void
     {
         $this->deaths = 0;
@@ -208,7 +208,7 @@ final class Launchers
         return $this->retired !== [] && \in_array($launcher, $this->retired, true);
     }
 
-    /** Returns whether all launchers with commands are exhausted. Only launchers that run no command report this. */
+    /** Returns whether all launchers with commands are exhausted. Launchers report this only if they run no command. */
     public function areExhausted(): bool
     {
         foreach ($this->all() as $launcher) {
@@ -325,7 +325,7 @@ final class Launchers
         $this->wake();
     }
 
-    /** Removes launchers that refuse the last CONFIGURE frame. Their later REFUSED frames would fail new commands. */
+    /** Removes launchers that will refuse the last CONFIGURE frame. Their REFUSED frames would fail new commands. */
     private function removeRefusing(int $maxConcurrency, int $concurrency): void
     {
         foreach ($this->launchers as $launcher) {
@@ -390,7 +390,7 @@ final class Launchers
         $why === null ? $this->waiting->wakeAll() : $this->waiting->failAll($why);
     }
 
-    /** For each launcher with free slots, withdraws waiting commands from other launchers. */
+    /** Withdraws waiting commands from launchers if other launchers have free slots for these commands. */
     private function balance(): void
     {
         foreach ($this->launchers as $launcher) {

@@ -20,7 +20,7 @@ final class PendingCommand
     public Capture $stdout;
     public Capture $stderr;
 
-    /** Why an input stream or an output could not be used. The command is ended, and its result has this error. */
+    /** Reason why the input stream or an output failed. The command is ended, and its result has this error. */
     public ?string $ioError = null;
 
     /** Exception from the input or an output callback. The command is ended, and its owner gets the exception. */
@@ -44,14 +44,14 @@ final class PendingCommand
 
     /**
      * Whether the launcher has reported the start. With the option `rerunAfterCrash`, a launcher reports each start.
-     * Without the option, a launcher reports a start only as the answer to a WITHDRAW frame that arrives afterwards.
+     * Without the option, a launcher reports a start only as the answer to a WITHDRAW frame that came after the start.
      */
     public bool $started = false;
 
     /** Whether this attempt or an earlier one may have started. Never reset. */
     public bool $mayHaveStarted = false;
 
-    /** Working directory and umask of this process at the submission, for all attempts. A removed directory is ''. */
+    /** Working directory ('' if it was removed) and umask of this process at the submission, for all attempts. */
     public readonly string $currentDirectory;
     public readonly int $umask;
 
@@ -85,7 +85,7 @@ final class PendingCommand
         $this->stderr = new Capture($this->store);
     }
 
-    /** Creates sinks for streamed output and a feeder for long input. Called whenever a launcher gets the command. */
+    /** Creates sinks for streamed output and a feeder for streamed or long input, when a launcher gets the command. */
     public function prepareStreams(): void
     {
         foreach ([
@@ -106,7 +106,7 @@ final class PendingCommand
     /**
      * @param int $type STDOUT or STDERR of {@see LauncherProtocol}
      *
-     * @throws StreamException when the output can't be kept
+     * @throws StreamException when the output can't be stored
      */
     public function write(int $type, string $bytes): void
     {
@@ -196,7 +196,7 @@ final class PendingCommand
         }
     }
 
-    /** Removes the references of feeder and sinks to this object when the outcome is known, so that PHP frees it. */
+    /** Makes feeder and sinks drop their references to this object, so that PHP frees the object after its outcome. */
     public function release(): void
     {
         $this->feeder?->stop();

@@ -7,10 +7,10 @@ namespace Spindle\Command\Internal;
 use Amp\Cancellation;
 use Spindle\Command\CommandResult;
 
-/** Receives the outcomes of commands. Each command causes exactly one call of finished() or failed(). */
+/** Receives the outcomes of one run() or execute() call: one call of finished() or failed() for each command. */
 interface PendingCommandOwner
 {
-    /** Returns the caller's cancellation, or null. When the caller cancels, the owner cancels its commands. */
+    /** Returns the caller's cancellation, which cancels all commands of this owner; null if the caller passed none. */
     public function cancellation(): ?Cancellation;
 
     public function finished(PendingCommand $pending, CommandResult $result): void;
@@ -18,7 +18,7 @@ interface PendingCommandOwner
     /** Stops submitting commands, because the pool is being closed. Already submitted commands finish. */
     public function close(): void;
 
-    /** Stops submitting commands, and cancels waiting commands. Running commands finish, and are not retried. */
+    /** Stops submitting commands, and cancels waiting ones. Running ones finish without retries. No-op in Execution. */
     public function cancelWaiting(): void;
 
     /** Receives the reason why a command has no result, such as the death of its launcher. */

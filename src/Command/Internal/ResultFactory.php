@@ -78,7 +78,7 @@ final class ResultFactory
         );
     }
 
-    /** Creates a result from the bytes of {@see PortableCommand::encodeResult()}. Counts the attempt. */
+    /** Creates a result from bytes of {@see PortableCommand::encodeResult()} or encodeError(). Counts the attempt. */
     public static function ofOutcome(PendingCommand $pending, string $bytes): CommandResult
     {
         /** @var array{int|null, int|null, bool, string|null, float, float, string, string} $outcome */

@@ -23,7 +23,7 @@ use Spindle\LauncherException;
  */
 final class Run implements PendingCommandOwner, InputConsumer
 {
-    /** Nanoseconds for which the caller's loop gets results before the event loop runs again. */
+    /** Maximum nanoseconds for which the caller's loop gets results before the event loop runs again. */
     private const SLICE_NANOSECONDS = 1_000_000;
 
     /** The lookahead is 0 while the commands in the window and their inputs have at least this number of bytes. */
@@ -243,9 +243,9 @@ final class Run implements PendingCommandOwner, InputConsumer
     }
 
     /**
-     * Returns the lookahead: 0 with a halt policy, while the commands have too many bytes, and while the outputs have
-     * too many files. Even with a lookahead of 0, the run reads commands for free slots. It must not wait until there
-     * are fewer files: large outputs are files as long as the caller keeps the results, so the wait might never end.
+     * Returns the lookahead: 0 with a halt policy, while the commands have too many bytes, or while the outputs have
+     * too many files. Even with a lookahead of 0, the run reads commands for free slots. The run must not wait for
+     * fewer files: the caller may keep the results, and with them the files, so the wait might never end.
      */
     private function lookahead(): int
     {

@@ -7,8 +7,8 @@ namespace Spindle\Command\Internal;
 /**
  * Splits simple shell lines into words, so that their programs can be started without a shell.
  *
- * GNU make also starts simple lines without a shell (src/job.c, construct_command_argv_internal). A simple line has
- * only words of plain characters and of quoted text without expansions. Its first word must not be a built-in, a
+ * GNU make also starts simple lines without a shell (src/job.c, construct_command_argv_internal). The words of
+ * a simple line have only plain characters and quoted text without expansions. The first word must not be a built-in, a
  * reserved word (POSIX Shell Command Language, 2.4 and 2.14) or an assignment, because only a shell can execute these.
  */
 final class ShellLine

@@ -12,9 +12,9 @@ use Spindle\Internal\FileType;
 use Spindle\Internal\Warnings;
 
 /**
- * Passes a command's output to the caller's function or stream, piece by piece and in order. The event loop calls the
- * target after write() has returned, so the target may suspend. While more than LauncherProtocol::OUTPUT_WINDOW bytes
- * are neither delivered nor dropped, the launcher does not read the command's output.
+ * Passes a command's output to the caller's function or stream, piece by piece and in order. The event loop delivers
+ * the pieces after write() has returned, so the function may suspend. While more than LauncherProtocol::OUTPUT_WINDOW
+ * bytes are neither delivered nor dropped, the launcher does not read the command's output.
  */
 final class Sink
 {
@@ -25,7 +25,7 @@ final class Sink
 
     public readonly CallbackFiber $fiber;
 
-    /** Whether further output is dropped, because the target has failed or the command was cancelled. */
+    /** Whether all further output is dropped: after a failure of the target, and after {@see discard()}. */
     private bool $dropsOutput = false;
 
     /** @var (\Closure(): void)|null called when no output is left to deliver */
@@ -80,9 +80,9 @@ final class Sink
     }
 
     /**
-     * Drops the reference to the command, whose outcome is known. If the command was killed or its launcher died, a
-     * target that is a function still receives the undelivered output. A stream does not, because the caller may close
-     * the stream now.
+     * Drops the reference to the command, whose outcome is known. If the pool was killed or the launcher died, output
+     * may be undelivered. A function still receives this output. A stream does not, because the caller may close the
+     * stream now.
      */
     public function release(): void
     {
@@ -99,7 +99,7 @@ final class Sink
                     if ($this->target instanceof \Closure) {
                         ($this->target)($bytes);
                     } else {
-                        $this->copy($bytes);
+                        $this->writeToStream($bytes);
                     }
                 }
                 $this->command?->acknowledgeOutput(\strlen($bytes));
@@ -124,7 +124,7 @@ final class Sink
     }
 
     /** Writes to the stream. Waits in the event loop while the stream is full. */
-    private function copy(string $bytes): void
+    private function writeToStream(string $bytes): void
     {
         $stream = $this->target;
         while ($bytes !== '') {

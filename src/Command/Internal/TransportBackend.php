@@ -218,7 +218,7 @@ final class TransportBackend implements CommandBackend
         });
     }
 
-    /** @param \Closure(): void $notify reports the outcome; not called after the pool was closed */
+    /** @param \Closure(): void $notify reports the outcome; not called after {@see close()} */
     private function callReturned(PendingCommand $pending, \Closure $notify): void
     {
         if ($this->leaveToParent()) {

@@ -7,7 +7,7 @@ namespace Spindle\Http\Client;
 use Psr\Http\Client\NetworkExceptionInterface;
 use Spindle\Http\Internal\Client\IsFailureOfRequest;
 
-/** The client could not connect to the server or its proxy. The server has not received the request. */
+/** No connection to the server or the proxy was free or could be opened. The server has not received the request. */
 final class ConnectFailedException extends \RuntimeException implements HttpClientException, NetworkExceptionInterface
 {
     use IsFailureOfRequest;
