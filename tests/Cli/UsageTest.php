@@ -183,13 +183,13 @@ final class UsageTest extends SpindleCommandTestCase
         ];
         yield 'several values after =' => [
             ['run', '-m', 'x={} touch ran', ':::', 'a', 'b'],
-            'the command contains {} after =, < or >, where only one value can be inserted; give the position of a'
-            . ' value, such as {1}',
+            'the command contains {} after =, < or >, where only one value can be inserted; give -N with the position'
+            . ' of a value, such as {1}, or run a command for each value',
         ];
         yield 'several values after = behind a long string' => [
             ['run', '-m', ': "' . str_repeat('x', 50_000) . '"; x={} touch ran', ':::', 'a', 'b'],
-            'the command contains {} after =, < or >, where only one value can be inserted; give the position of a'
-            . ' value, such as {1}',
+            'the command contains {} after =, < or >, where only one value can be inserted; give -N with the position'
+            . ' of a value, such as {1}, or run a command for each value',
         ];
         yield 'a position among many values' => [
             ['run', '-X', 'touch ran {1}', ':::', 'a', 'b'],

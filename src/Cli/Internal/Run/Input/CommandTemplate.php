@@ -58,7 +58,11 @@ final class CommandTemplate implements JobFormat
             && preg_match(self::SHELL_CHARACTER_PATTERN, $strings->removeFrom($words[0])) === 1;
         if ($addsValues && !$strings->isIn(implode(' ', $words))) {
             self::rejectUnknownColumn(implode(' ', $words), $strings);
-            $isShellLine ? $words[0] .= " {$strings->forValues()}" : $words[] = $strings->forValues();
+            if ($isShellLine) {
+                $words[0] = self::withValues($words[0], $strings->forValues());
+            } else {
+                $words[] = $strings->forValues();
+            }
         }
         $usesSlot = false;
         foreach ($strings->split(implode(' ', $words)) as $part) {
@@ -170,6 +174,20 @@ final class CommandTemplate implements JobFormat
                 . ' name, or add {} to pass these characters literally',
             );
         }
+    }
+
+    /** Appends the values as arguments to a shell line that has no replacement string. */
+    private static function withValues(string $line, string $values): string
+    {
+        $line = rtrim($line, " \t\n");
+        if (preg_match('~(?<!\\\\)[;&|(]$~D', $line, $match) === 1) {
+            throw new UsageException(
+                "the command ends with {$match[0]}, after which a value would be a command of its own; add {} where the"
+                . ' value belongs',
+            );
+        }
+
+        return "{$line} {$values}";
     }
 
     private static function needsShell(string $word): UsageException

@@ -32,7 +32,7 @@ final class ProgramTemplate implements TemplateBody
     {
         $words = $this->words($values, $sequence, $slot);
 
-        return Command::of(...($words === [] ? [''] : $words));
+        return Command::of(...$words);
     }
 
     /**
@@ -76,7 +76,7 @@ final class ProgramTemplate implements TemplateBody
         $bytes = $words = 0;
         $total = \count($values);
         $added = \array_slice($values, $count);
-        foreach ($this->words as $parts) {
+        foreach ($this->words as $i => $parts) {
             $isRepeated = $this->isRepeated($parts);
             // Even without values, a command has one copy of the word's fixed text.
             [$oldCopies, $newCopies] = $isRepeated ? [max(1, $count), max(1, $total)] : [1, 1];
@@ -91,7 +91,7 @@ final class ProgramTemplate implements TemplateBody
                     $bytes += \strlen((string) $new) * $newCopies - \strlen((string) $old) * $oldCopies;
                 }
             }
-            $moreWords = $this->wordCount($parts, $total) - $this->wordCount($parts, $count);
+            $moreWords = $this->wordCount($parts, $total, $i === 0) - $this->wordCount($parts, $count, $i === 0);
             $bytes += $moreWords; // a NUL byte ends each word
             $words += $moreWords;
         }
@@ -104,7 +104,7 @@ final class ProgramTemplate implements TemplateBody
      *
      * @param non-empty-list<string|Replacement> $parts
      */
-    private function wordCount(array $parts, int $count): int
+    private function wordCount(array $parts, int $count, bool $isProgram): int
     {
         $isMissing = \count($parts) > 1;
         $lists = 0;
@@ -113,7 +113,7 @@ final class ProgramTemplate implements TemplateBody
             $isMissing = $isMissing && ($part === '' || ($part instanceof Replacement && !$part->hasText($count)));
         }
         if ($isMissing) {
-            return 0;
+            return $isProgram ? 1 : 0;
         }
         $more = max(0, $count - 1);
 
@@ -138,6 +138,9 @@ final class ProgramTemplate implements TemplateBody
         foreach ($this->words as $i => $parts) {
             $quotesValues = $isQuoted && self::isPlain($parts, isProgram: $i === 0);
             $expanded = $this->expanded($parts, $values, $sequence, $slot, $quotesValues);
+            if ($expanded === [] && $i === 0) {
+                $expanded = [$quotesValues ? ShellQuotes::quoted('') : '']; // otherwise, a value would be the program
+            }
             array_push(
                 $words,
                 ...($isQuoted && !$quotesValues ? array_map(ShellQuotes::quoted(...), $expanded) : $expanded),

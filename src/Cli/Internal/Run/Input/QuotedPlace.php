@@ -41,11 +41,8 @@ final class QuotedPlace
      */
     private const BEFORE_IN_DOUBLE_PATTERN = '~[ \t"/.:=,-]\w*$~D';
 
-    /** Matches a redirection without its file. */
-    private const REDIRECTION_PATTERN = '~[<>][&|]?(?:[ \t]|\\\\\n)*$~D';
-
-    /** Whether the line keeps its meaning without a value: the place is between blanks and not after a redirection. */
-    private readonly bool $isAlone;
+    /** Whether the line keeps its meaning without a value: the place is an argument of its own, between blanks. */
+    private readonly bool $isWholeArgument;
 
     /** Whether a plain value ({@see ShellQuotes::PLAIN_PATTERN}) can be inserted here without further quotes. */
     private readonly bool $allowsPlain;
@@ -74,7 +71,8 @@ final class QuotedPlace
         $isDelimited = !$touchesAnother
             && preg_match(self::BEFORE_PLAIN_PATTERN, $before) === 1
             && preg_match(self::AFTER_PLAIN_PATTERN, $after) === 1;
-        $this->isAlone = !$touchesAnother && self::isAlone($before, $after, $earlier);
+        $earlierParts = \array_slice($parts, 0, $i);
+        $this->isWholeArgument = !$touchesAnother && self::isWholeArgument($before, $after, $earlierParts);
         $isInArgument = preg_match(self::IN_ARGUMENT_PATTERN, $earlier) === 1
             && preg_match(self::REST_OF_ARGUMENT_PATTERN, $later) === 1;
         $this->allowsPlain = match ($quotes) {
@@ -104,14 +102,18 @@ final class QuotedPlace
     /** Returns the text for a missing value: empty quotes if the line needs a word there, or else nothing. */
     public function textWithoutValue(): string
     {
-        return $this->quotes !== OpenQuotes::None || $this->isAlone || $this->replacement->isList() ? '' : "''";
+        return $this->quotes !== OpenQuotes::None || $this->isWholeArgument || $this->replacement->isList() ? '' : "''";
     }
 
-    private static function isAlone(string $before, string $after, string $earlier): bool
+    /** @param list<string|Replacement> $earlierParts */
+    private static function isWholeArgument(string $before, string $after, array $earlierParts): bool
     {
-        return preg_match('~(?:^|\s)$~D', $before) === 1
+        // The program may be a value, too.
+        $toString = static fn(string|Replacement $part): string => \is_string($part) ? $part : 'v';
+
+        return preg_match('~\s$~D', $before) === 1
             && preg_match('~^(?:\s|$)~D', $after) === 1
-            && preg_match(self::REDIRECTION_PATTERN, $earlier) !== 1;
+            && preg_match(self::IN_ARGUMENT_PATTERN, implode('', array_map($toString, $earlierParts))) === 1;
     }
 
     private static function isSpecial(string $value): bool

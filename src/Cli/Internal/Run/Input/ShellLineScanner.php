@@ -16,20 +16,7 @@ namespace Spindle\Cli\Internal\Run\Input;
  */
 final class ShellLineScanner
 {
-    // Constructs that can be open. Each value is the text that begins the construct. Only PARENTHESIS, a ( inside
-    // $((...)), has another value, because '(' is the value of SUBSHELL.
-    private const SINGLE_QUOTES = "'";
-    private const DOUBLE_QUOTES = '"';
-    private const COMMENT = '#';
-    private const BACKTICK = '`';
-    private const COMMAND_SUBSTITUTION = '$(';
-    private const SUBSHELL = '(';
-    private const PARAMETER_EXPANSION = '${';
-    private const ARITHMETIC = '$((';
-    private const PARENTHESIS = '$(((';
-
-    /** @var list<string> open constructs, the innermost last */
-    private array $openConstructs = [];
+    private readonly OpenConstructs $open;
 
     /** The last character read; x after an escaped character; '' at the start. A continued line changes nothing. */
     private string $previous = '';
@@ -44,38 +31,45 @@ final class ShellLineScanner
     private ?string $unclearPlace = null;
     private bool $hasHereDocument = false;
 
-    /** Number of open constructs around a word after >&, which bash expands twice; null outside of such a word. */
-    private ?int $duplicationDepth = null;
-
-    /** Number of open constructs around the value of an assignment or the word after < or >; null outside of both. */
-    private ?int $singleValueDepth = null;
-
-    /** Whether all characters of the current word can be part of a variable's name. */
-    private bool $isName = false;
-
-    /** Number of open constructs around a subscript x[...], which bash may execute; null outside of a subscript. */
-    private ?int $subscriptDepth = null;
-
-    private int $openBrackets = 0;
+    public function __construct()
+    {
+        $this->open = new OpenConstructs();
+    }
 
     /** Scans the next part of the line, up to the next value or to the end. */
     public function read(string $text): void
     {
-        for ($at = 0, $length = \strlen($text); $at < $length; $at += $step) {
-            $this->pending = '';
-            $step = max(1, $this->step($text, $at));
-            $isEscape = $text[$at] === '\\' && $step === 2;
-            if (!$isEscape || ($text[$at + 1] ?? '') !== "\n") {
-                $this->previous = $isEscape ? 'x' : $text[min($at + $step, $length) - 1];
-            }
+        for ($at = 0; $at < \strlen($text); $at += $this->readNext($text, $at));
+    }
+
+    /**
+     * Scans the next characters that have a meaning together, such as $(, or one plain character.
+     *
+     * @return positive-int number of bytes that were scanned; may be greater than the length of the text
+     */
+    public function readNext(string $text, int $at): int
+    {
+        $this->pending = '';
+        $step = max(1, $this->step($text, $at));
+        $isEscape = $text[$at] === '\\' && $step === 2;
+        if (!$isEscape || ($text[$at + 1] ?? '') !== "\n") {
+            $this->previous = $isEscape ? 'x' : $text[min($at + $step, \strlen($text)) - 1];
         }
+
+        return $step;
+    }
+
+    /** Returns the number of expansions, such as $(...), that are open at the current position. */
+    public function expansionDepth(): int
+    {
+        return $this->open->expansionDepth();
     }
 
     public function valueInserted(): void
     {
         $this->pending = '';
         $this->previous = 'x';
-        $this->isName = $this->isName || $this->atWordStart;
+        $this->open->innermost->isOption = $this->open->innermost->isOption && !$this->atWordStart;
         $this->atWordStart = false;
     }
 
@@ -84,8 +78,8 @@ final class ShellLineScanner
     {
         return match (true) {
             $this->refusalReason() !== null => OpenQuotes::Refused,
-            end($this->openConstructs) === self::SINGLE_QUOTES => OpenQuotes::Single,
-            end($this->openConstructs) === self::DOUBLE_QUOTES => OpenQuotes::Double,
+            $this->open->innermost->kind === ShellConstruct::SINGLE_QUOTES => OpenQuotes::Single,
+            $this->open->innermost->kind === ShellConstruct::DOUBLE_QUOTES => OpenQuotes::Double,
             default => OpenQuotes::None,
         };
     }
@@ -93,19 +87,19 @@ final class ShellLineScanner
     /** Describes the current position if no value except a number can be inserted there; otherwise returns null. */
     public function refusalReason(): ?string
     {
-        $innermost = end($this->openConstructs);
+        $kind = $this->open->innermost->kind;
 
         return match (true) {
             $this->unclearPlace !== null => $this->unclearPlace,
-            $this->isInside(self::BACKTICK) => 'inside `...`',
-            $this->isInside(self::ARITHMETIC) => 'inside $((...))',
-            $this->isInside(self::PARAMETER_EXPANSION) => 'inside ${...}',
-            $innermost === self::COMMENT => 'in a comment',
-            $this->duplicationDepth !== null => 'in the word after >&',
-            $this->subscriptDepth !== null => 'inside x[...]',
-            $this->isSubstitutionInQuotes() => 'inside $(...) in double quotes',
-            $innermost !== self::SINGLE_QUOTES && $this->pending === '\\' => 'directly after a backslash',
-            $innermost !== self::SINGLE_QUOTES && $this->pending === '$' => 'directly after $',
+            $this->open->contain(ShellConstruct::BACKTICK) => 'inside `...`',
+            $this->open->contain(ShellConstruct::ARITHMETIC) => 'inside $((...))',
+            $this->open->contain(ShellConstruct::PARAMETER_EXPANSION) => 'inside ${...}',
+            $kind === ShellConstruct::COMMENT => 'in a comment',
+            $this->open->containDuplication() => 'in the word after >&',
+            $this->open->containSubscript() => 'inside x[...]',
+            $this->open->containSubstitutionInQuotes() => 'inside $(...) in double quotes',
+            $kind !== ShellConstruct::SINGLE_QUOTES && $this->pending === '\\' => 'directly after a backslash',
+            $kind !== ShellConstruct::SINGLE_QUOTES && $this->pending === '$' => 'directly after $',
             default => null,
         };
     }
@@ -113,7 +107,7 @@ final class ShellLineScanner
     /** Returns whether a second value would not belong to the assignment or redirection of the first value. */
     public function allowsOnlyOneValue(): bool
     {
-        return $this->singleValueDepth !== null;
+        return $this->open->containSingleValue();
     }
 
     /** Returns whether the scanned code has <<, which begins a here-document, or <<<, a here-string of bash. */
@@ -125,13 +119,13 @@ final class ShellLineScanner
     /** @return int number of bytes that were scanned */
     private function step(string $text, int $at): int
     {
-        return match (end($this->openConstructs)) {
-            self::SINGLE_QUOTES => $this->stepTo("'", $text, $at),
-            self::COMMENT => $this->stepTo("\n", $text, $at),
-            self::BACKTICK => $this->stepInBackticks($text, $at),
-            self::DOUBLE_QUOTES => $this->stepInDouble($text, $at),
-            self::PARAMETER_EXPANSION => $this->stepInParameter($text, $at),
-            self::ARITHMETIC, self::PARENTHESIS => $this->stepInArithmetic($text, $at),
+        return match ($this->open->innermost->kind) {
+            ShellConstruct::SINGLE_QUOTES => $this->stepTo("'", $text, $at),
+            ShellConstruct::COMMENT => $this->stepTo("\n", $text, $at),
+            ShellConstruct::BACKTICK => $this->stepInBackticks($text, $at),
+            ShellConstruct::DOUBLE_QUOTES => $this->stepInDouble($text, $at),
+            ShellConstruct::PARAMETER_EXPANSION => $this->stepInParameter($text, $at),
+            ShellConstruct::ARITHMETIC, ShellConstruct::PARENTHESIS => $this->stepInArithmetic($text, $at),
             default => $this->stepInCode($text, $at),
         };
     }
@@ -143,7 +137,7 @@ final class ShellLineScanner
         if ($found === false) {
             return \strlen($text) - $at;
         }
-        array_pop($this->openConstructs);
+        $this->endConstruct();
         $this->atWordStart = $end === "\n";
 
         return $found + 1 - $at;
@@ -184,6 +178,9 @@ final class ShellLineScanner
             case "'":
             case '"':
                 return $this->markUnclear('after quotes inside ${...}');
+            case '<':
+            case '>':
+                return ($text[$at + 1] ?? '') === '(' ? $this->markUnclear('after <( or >( inside ${...}') : 1;
             default:
                 return $this->readExpansion($text, $at);
         }
@@ -197,7 +194,7 @@ final class ShellLineScanner
     {
         switch ($text[$at]) {
             case '(':
-                $this->openConstructs[] = self::PARENTHESIS;
+                $this->open->begin(ShellConstruct::PARENTHESIS);
 
                 return 1;
             case ')':
@@ -215,12 +212,11 @@ final class ShellLineScanner
 
     private function closeArithmetic(string $text, int $at): int
     {
-        if (end($this->openConstructs) === self::PARENTHESIS) {
-            array_pop($this->openConstructs);
-
+        $isParenthesis = $this->open->innermost->kind === ShellConstruct::PARENTHESIS;
+        $this->endConstruct();
+        if ($isParenthesis) {
             return 1;
         }
-        $this->endConstruct();
 
         return ($text[$at + 1] ?? '') === ')' ? 2 : $this->markUnclear('after $((...) ...)');
     }
@@ -229,15 +225,16 @@ final class ShellLineScanner
     {
         $character = $text[$at];
         $wasWordStart = $this->atWordStart;
-        $this->atWordStart = str_contains(" \t\n;&|()<>", $character);
+        $isProcessSubstitution = preg_match('/\G[<>]\(/', $text, offset: $at) === 1;
+        $this->atWordStart = !$isProcessSubstitution && str_contains(" \t\n;&|()<>", $character);
         if ($this->atWordStart && !$wasWordStart) {
-            $this->endWord();
+            $this->open->innermost->endWord();
         }
-        $isAssignment = $character === '=' && !$wasWordStart && ($this->isName || str_contains(']+', $this->previous));
-        if ($isAssignment) {
-            $this->singleValueDepth ??= \count($this->openConstructs);
+        if ($wasWordStart) {
+            $this->open->innermost->isOption = $character === '-';
+        } elseif ($character === '=' && !$this->open->innermost->isOption) {
+            $this->open->innermost->hasOneValue = true;
         }
-        $this->isName = ($wasWordStart || $this->isName) && preg_match('/\w/', $character) === 1;
         $step = $wasWordStart ? $this->readWordStart($text, $at) : 0;
         if ($step > 0) {
             return $step;
@@ -245,8 +242,10 @@ final class ShellLineScanner
 
         return match ($character) {
             '\\' => $this->readEscapeInCode($text, $at, $wasWordStart),
-            "'", '"' => $this->beginConstruct($character),
-            '<', '>' => $this->readRedirection($text, $at),
+            "'", '"' => $this->open->begin($character),
+            '<', '>' => $isProcessSubstitution
+                ? $this->beginCommandSubstitution()
+                : $this->readRedirection($text, $at),
             '[', ']' => $this->readBracket($character),
             '(' => $this->readParenthesis($text, $at),
             ')' => $this->readClosingParenthesis(),
@@ -262,9 +261,11 @@ final class ShellLineScanner
 
         // Bash also executes a subscript in {x[...]} before a redirection.
         return match (true) {
-            $text[$at] === '#' && $this->subscriptDepth !== null => $this->markUnclear('after # inside x[...]'),
-            $text[$at] === '#' => $this->beginConstruct(self::COMMENT),
-            $isCase && $this->isInside(self::COMMAND_SUBSTITUTION) => $this->markUnclear('after case inside $(...)'),
+            $text[$at] === '#' && $this->open->containSubscript() => $this->markUnclear('after # inside x[...]'),
+            $text[$at] === '#' => $this->open->begin(ShellConstruct::COMMENT),
+            $isCase && $this->open->contain(ShellConstruct::COMMAND_SUBSTITUTION) => $this->markUnclear(
+                'after case inside $(...)',
+            ),
             preg_match('/\G\[\[[\s;&|<>()]/', $text, offset: $at) === 1 => $this->markUnclear('after [['),
             preg_match('/\G\{?[a-z_]\w*\[/i', $text, $match, offset: $at) === 1 => $this->beginSubscript(
                 \strlen($match[0]),
@@ -273,25 +274,17 @@ final class ShellLineScanner
         };
     }
 
-    /** Ends the word after >&, < or >, or the value of an assignment, but not a word around the innermost construct. */
-    private function endWord(): void
-    {
-        $depth = \count($this->openConstructs);
-        $this->duplicationDepth = $this->duplicationDepth === $depth ? null : $this->duplicationDepth;
-        $this->singleValueDepth = $this->singleValueDepth === $depth ? null : $this->singleValueDepth;
-    }
-
     private function readRedirection(string $text, int $at): int
     {
-        $this->singleValueDepth ??= \count($this->openConstructs);
+        $this->open->innermost->hasOneValue = true;
         $operator = substr($text, $at, 2);
         $this->hasHereDocument = $this->hasHereDocument || $operator === '<<';
         // Bash begins a new word after >&-, other shells do not.
-        if (preg_match('/\G[<>]&(?:[ \t]|\\\\\n)*-(?![ \t\n;&|<>()]|$)/D', $text, offset: $at) === 1) {
+        if (preg_match('/\G[<>]&(?:[ \t]|\\\\\n)*-(?![ \t\n;&|<>()])/', $text, offset: $at) === 1) {
             return $this->markUnclear("after {$operator}- and further characters");
         }
         if ($operator === '>&') {
-            $this->duplicationDepth ??= \count($this->openConstructs);
+            $this->open->innermost->isDuplication = true;
         }
 
         return $operator === '>&' ? 2 : 1;
@@ -300,20 +293,15 @@ final class ShellLineScanner
     private function beginSubscript(int $length): int
     {
         $this->atWordStart = false;
-        if ($this->subscriptDepth === null) {
-            $this->subscriptDepth = \count($this->openConstructs);
-            $this->openBrackets = 0;
-        }
-        ++$this->openBrackets;
+        ++$this->open->innermost->openBrackets;
 
         return $length;
     }
 
     private function readBracket(string $bracket): int
     {
-        if ($this->subscriptDepth === \count($this->openConstructs)) {
-            $this->openBrackets += $bracket === '[' ? 1 : -1;
-            $this->subscriptDepth = $this->openBrackets > 0 ? $this->subscriptDepth : null;
+        if ($this->open->innermost->openBrackets > 0) {
+            $this->open->innermost->openBrackets += $bracket === '[' ? 1 : -1;
         }
 
         return 1;
@@ -325,17 +313,19 @@ final class ShellLineScanner
             ($text[$at + 1] ?? '') === '(' => $this->markUnclear('after (('),
             $this->previous === '=' => $this->markUnclear('after =('),
             preg_match('/[?*+@!]/', $this->previous) === 1 => $this->markUnclear("after {$this->previous}("),
-            default => $this->beginConstruct(self::SUBSHELL),
+            default => $this->open->begin(ShellConstruct::SUBSHELL),
         };
     }
 
     private function readClosingParenthesis(): int
     {
-        if (\in_array(end($this->openConstructs), [self::SUBSHELL, self::COMMAND_SUBSTITUTION], true)) {
-            $this->atWordStart = array_pop($this->openConstructs) === self::SUBSHELL;
-            if ($this->atWordStart) {
-                $this->endWord();
-            }
+        if ($this->open->innermost->openBrackets > 0) {
+            return $this->markUnclear('after ) inside x[...]'); // in bash, the subscript contains the )
+        }
+        $kind = $this->open->innermost->kind;
+        if ($kind === ShellConstruct::SUBSHELL || $kind === ShellConstruct::COMMAND_SUBSTITUTION) {
+            $this->endConstruct();
+            $this->atWordStart = $kind === ShellConstruct::SUBSHELL;
         }
 
         return 1;
@@ -372,7 +362,7 @@ final class ShellLineScanner
     private function readExpansion(string $text, int $at): int
     {
         if ($text[$at] === '`') {
-            return $this->beginConstruct(self::BACKTICK);
+            return $this->open->begin(ShellConstruct::BACKTICK);
         }
         if ($text[$at] !== '$') {
             return 1;
@@ -385,9 +375,9 @@ final class ShellLineScanner
 
         return match ($match[0]) {
             '$(' => $this->beginCommandSubstitution(),
-            '$((' => $this->beginConstruct(self::ARITHMETIC),
+            '$((' => $this->open->begin(ShellConstruct::ARITHMETIC),
             '${' => preg_match('/\G\w|\G[@*#?$!-]/', $text, offset: $at + 2) === 1
-                ? $this->beginConstruct(self::PARAMETER_EXPANSION)
+                ? $this->open->begin(ShellConstruct::PARAMETER_EXPANSION)
                 : $this->markUnclear('after ${'),
             '$[' => $this->markUnclear('after $['),
             '$$' => $this->readProcessId($text, $at),
@@ -407,19 +397,12 @@ final class ShellLineScanner
     {
         $this->atWordStart = true;
 
-        return $this->beginConstruct(self::COMMAND_SUBSTITUTION);
-    }
-
-    private function beginConstruct(string $construct): int
-    {
-        $this->openConstructs[] = $construct;
-
-        return \strlen($construct);
+        return $this->open->begin(ShellConstruct::COMMAND_SUBSTITUTION);
     }
 
     private function endConstruct(): void
     {
-        array_pop($this->openConstructs);
+        $this->open->end();
         $this->atWordStart = false;
     }
 
@@ -429,18 +412,5 @@ final class ShellLineScanner
         $this->unclearPlace ??= $place;
 
         return $step;
-    }
-
-    private function isInside(string $construct): bool
-    {
-        return \in_array($construct, $this->openConstructs, true);
-    }
-
-    private function isSubstitutionInQuotes(): bool
-    {
-        $quotes = array_search(self::DOUBLE_QUOTES, $this->openConstructs, true);
-
-        return $quotes !== false
-            && \in_array(self::COMMAND_SUBSTITUTION, \array_slice($this->openConstructs, $quotes), true);
     }
 }

@@ -13,12 +13,6 @@ use Spindle\Command\Command;
  */
 final class ShellTemplate implements TemplateBody
 {
-    /**
-     * Matches the characters between two words, and continued lines. Does not match other escaped characters. With -X,
-     * a word with {} is repeated for each value.
-     */
-    private const WORD_END_PATTERN = '~\\\\[^\n](*SKIP)(*FAIL)|((?:[ \t\n;&|<>()]|\\\\\n)+)~';
-
     /** @var non-empty-list<list<string|QuotedPlace>> the line in pieces; -X repeats each piece that has {} */
     private readonly array $pieces;
 
@@ -28,15 +22,19 @@ final class ShellTemplate implements TemplateBody
      *
      * @throws UsageException when a shell could run a value as code
      */
-    public function __construct(string $line, ReplacementStrings $strings, bool $repeatsWords, bool $hasLists)
-    {
+    public function __construct(
+        string $line,
+        ReplacementStrings $strings,
+        private readonly bool $repeatsWords,
+        bool $hasLists,
+    ) {
         $parts = $strings->split($line);
         $quotes = self::openQuotes($parts, $hasLists);
         $places = [];
         foreach ($parts as $i => $part) {
             $places[] = \is_string($part) ? $part : new QuotedPlace($part, $quotes[$i >> 1], $parts, $i);
         }
-        $this->pieces = $repeatsWords ? self::words($places) : [$places];
+        $this->pieces = $repeatsWords ? RepeatedWords::split($places) : [$places];
     }
 
     public function command(array $values, int $sequence, string $slot): Command
@@ -48,7 +46,7 @@ final class ShellTemplate implements TemplateBody
     {
         $line = '';
         foreach ($this->pieces as $piece) {
-            if (\count($values) > 1 && \count($this->pieces) > 1 && self::hasList($piece)) {
+            if (\count($values) > 1 && $this->repeatsWords && self::hasList($piece)) {
                 $line .= implode(' ', array_map(
                     static fn(string $value): string => self::expand($piece, $values, [$value], $sequence, $slot),
                     $values,
@@ -73,7 +71,7 @@ final class ShellTemplate implements TemplateBody
         $added = \array_slice($values, $count);
         $spaces = max(0, $total - 1) - max(0, $count - 1);
         foreach ($this->pieces as $piece) {
-            $isRepeated = \count($this->pieces) > 1 && self::hasList($piece);
+            $isRepeated = $this->repeatsWords && self::hasList($piece);
             // Even without values, the command contains the fixed text of a repeated word once.
             [$oldCopies, $newCopies] = $isRepeated ? [max(1, $count), max(1, $total)] : [1, 1];
             $bytes += $isRepeated ? $spaces : 0;
@@ -162,7 +160,7 @@ final class ShellTemplate implements TemplateBody
         if ($misplacedList !== null) {
             throw new UsageException(
                 "the command contains {$misplacedList} after =, < or >, where only one value can be inserted;"
-                . ' give the position of a value, such as {1}',
+                . ' give -N with the position of a value, such as {1}, or run a command for each value',
             );
         }
 
@@ -171,96 +169,12 @@ final class ShellTemplate implements TemplateBody
             : $openQuotes;
     }
 
-    /**
-     * @param list<string|QuotedPlace> $places
-     *
-     * @return non-empty-list<list<string|QuotedPlace>> the words, and the separators between them
-     */
-    private static function words(array $places): array
-    {
-        $pieces = [[]];
-        foreach ($places as $place) {
-            $texts = \is_string($place)
-                ? preg_split(self::WORD_END_PATTERN, $place, -1, \PREG_SPLIT_DELIM_CAPTURE)
-                : false;
-            if ($texts === false) {
-                $pieces[\count($pieces) - 1][] = $place;
-                continue;
-            }
-            foreach ($texts as $index => $text) {
-                if ($index > 0) {
-                    $pieces[] = [];
-                }
-                $pieces[\count($pieces) - 1][] = $text;
-            }
-        }
-        self::rejectWordsInDifferentQuotes($pieces);
-
-        return $pieces;
-    }
-
-    /**
-     * Rejects a word with {} if a shell would read a second copy of the word in another way than the first. For
-     * example, if an escaped blank is before #, only the # of the second copy begins a comment.
-     *
-     * @param list<list<string|QuotedPlace>> $pieces
-     */
-    private static function rejectWordsInDifferentQuotes(array $pieces): void
-    {
-        foreach ($pieces as $index => $piece) {
-            if (!self::hasList($piece)) {
-                continue;
-            }
-            $earlier = \array_slice($pieces, 0, $index);
-            $quotes = array_map(self::quotesAfter(...), [
-                $earlier,
-                [...$earlier, $piece],
-                [...$earlier, $piece, [' '], $piece],
-            ]);
-            if ($quotes[0] === OpenQuotes::Refused || $quotes !== array_fill(0, 3, $quotes[0])) {
-                $word = implode('', array_map(
-                    static fn(string|QuotedPlace $part): string => \is_string($part) ? $part : $part->replacement->text,
-                    $piece,
-                ));
-
-                throw new UsageException(
-                    "the command contains the word {$word}, which can't be repeated for several values because of its"
-                    . ' quotes; use -m, or put all of the word into the quotes',
-                );
-            }
-        }
-    }
-
-    /**
-     * @param list<list<string|QuotedPlace>> $pieces
-     *
-     * @return OpenQuotes|null null if a place would need other quotes than it has
-     */
-    private static function quotesAfter(array $pieces): ?OpenQuotes
-    {
-        $scanner = new ShellLineScanner();
-        $text = '';
-        foreach (array_merge(...$pieces) as $part) {
-            if (\is_string($part)) {
-                $text .= $part;
-                continue;
-            }
-            $scanner->read($text);
-            if ($scanner->openQuotes() !== $part->quotes) {
-                return null;
-            }
-            $scanner->valueInserted();
-            $text = '';
-        }
-        $scanner->read($text);
-
-        return $scanner->openQuotes();
-    }
-
     private static function unsafe(string $replacement, string $place): UsageException
     {
+        $advice = str_starts_with($place, 'after ') ? 'move it to an earlier command, or pass it' : 'pass it';
+
         return new UsageException(
-            "the command contains {$replacement} {$place}, where a shell could run the input as code; pass it as an"
+            "the command contains {$replacement} {$place}, where a shell could run the input as code; {$advice} as an"
             . " argument, as in: sh -c 'echo \"\$1\"' sh {$replacement}",
         );
     }

@@ -132,8 +132,25 @@ final class CommandTemplateTest extends TestCase
         }
         yield 'the character [ and no replacement string' => [['-['], true];
         foreach (str_split('|&;<>()$\\"\'*?]~!') as $character) {
-            yield "the character {$character} and no replacement string" => [["x{$character}"], true];
+            yield "the character {$character} and no replacement string" => [["x{$character}y"], true];
         }
+    }
+
+    #[TestWith(['echo a;', ';'])]
+    #[TestWith(["echo a &\n", '&'])]
+    #[TestWith(['echo a | ', '|'])]
+    public function testAnAppendedValueIsNoCommand(string $line, string $end): void
+    {
+        $this->expectException(UsageException::class);
+        $this->expectExceptionMessage("the command ends with {$end}, after which a value would be a command");
+
+        CommandTemplate::fromWords([$line]);
+    }
+
+    public function testAnAppendedValueBelongsToTheLastCommandOfALine(): void
+    {
+        self::assertSame("\necho b x", CommandTemplate::fromWords(["\necho b\n"])->command(['x'], 1, 1)->line);
+        self::assertSame('echo \; x', CommandTemplate::fromWords(['echo \;'])->command(['x'], 1, 1)->line);
     }
 
     /** @param non-empty-list<string> $words */
@@ -388,12 +405,25 @@ final class CommandTemplateTest extends TestCase
     #[TestWith(['sort >{2} {1}', "sort >'' 'x y'"])]
     #[TestWith(["sort > \\\n{2} {1}", "sort > \\\n'' 'x y'"])]
     #[TestWith(['echo {2} {1}', "echo  'x y'"])]
+    #[TestWith(['{2} {1}', "'' 'x y'"])]
+    #[TestWith(['echo a; {2} {1}', "echo a; '' 'x y'"])]
+    #[TestWith(['case {2} in x) echo {1};; esac', "case '' in x) echo 'x y';; esac"])]
+    #[TestWith(['{1} -v {2}', "'x y' -v "])]
     #[TestWith(['echo "{2}" {1} a{2}', "echo \"\" 'x y' a''"])]
     public function testAMissingValueKeepsTheMeaningOfTheTextAfterIt(string $line, ?string $expected): void
     {
         $template = CommandTemplate::fromWords([$line]);
 
         self::assertSame($expected ?? "''y['x y']=1", $template->command(['x y'], 1, 1)->line);
+    }
+
+    public function testAMissingProgramIsNotReplacedByAValue(): void
+    {
+        $template = CommandTemplate::fromWords(['{2}', '{1}', '{3}']);
+        self::assertSame("'' x", $template->text(['x'], 1, 1));
+
+        $this->expectExceptionMessage('The program of a command must not be empty');
+        $template->command(['x'], 1, 1);
     }
 
     #[TestWith(['> "$(date "+%F %T")"{} echo', false])]
@@ -411,6 +441,13 @@ final class CommandTemplateTest extends TestCase
     #[TestWith(['>${y:-a b}{} echo', false])]
     #[TestWith(['{#}={} echo', false])]
     #[TestWith(['x[1]+={} echo', false])]
+    #[TestWith(['export $n={}', false])]
+    #[TestWith(['export x$y={}', false])]
+    #[TestWith(['echo "b"; D=$(pwd)"/"{} ls', false])]
+    #[TestWith(['grep "x" f >>$(echo out)"_"{}', false])]
+    #[TestWith(['d=$(mktemp -d); echo {}', true])]
+    #[TestWith(['x=$(date) echo {}', true])]
+    #[TestWith(['grep --file={} ', true])]
     #[TestWith(['> {1} {}', true])]
     #[TestWith(['> "$(date "+%F %T")" echo {}', true])]
     #[TestWith(['(cat <log) | sort --key={} {}', true])]
@@ -437,6 +474,16 @@ final class CommandTemplateTest extends TestCase
     #[TestWith(['echo "a"#{}', "echo \"a\"#'b' \"a\"#'c d'"])]
     #[TestWith(["echo ''#{}", "echo ''#'b' ''#'c d'"])]
     #[TestWith(['echo a\\;y[{}]', "echo a\\;y['b'] a\\;y['c d']"])]
+    #[TestWith(['rm $(pwd)/{}', "rm $(pwd)/b $(pwd)/'c d'"])]
+    #[TestWith(['rm $((1 + (2 * 3)))/{}x', "rm $((1 + (2 * 3)))/'b'x $((1 + (2 * 3)))/'c d'x"])]
+    #[TestWith(['echo "$(pwd)/{}"', "echo \"$(pwd)/b\" \"$(pwd)/\"'c d'\"\""])]
+    #[TestWith(['echo ${x:-a b}{}', "echo \${x:-a b}'b' \${x:-a b}'c d'"])]
+    #[TestWith(['echo {}`pwd -P`', "echo 'b'`pwd -P` 'c d'`pwd -P`"])]
+    #[TestWith(['echo a$(wc x{} y)b', "echo a$(wc xb x'c d' y)b"])]
+    #[TestWith(['echo $(wc {}){}', null])]
+    #[TestWith(['echo {}$(wc {})', null])]
+    #[TestWith(['cat <(sort {})', "cat <(sort b 'c d')"])]
+    #[TestWith(['echo "a {}"', null])]
     #[TestWith(["echo &#\\\n{}", "echo &#\\\nb 'c d'"])]
     public function testARepeatedWordIsReadAsTheFirst(string $line, ?string $expected): void
     {
