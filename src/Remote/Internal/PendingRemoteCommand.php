@@ -24,19 +24,19 @@ final class PendingRemoteCommand implements OutcomeReceiver
 {
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
-    /** Seconds after which the cancellation is repeated, because a message to the agent can be lost. */
+    /** Seconds between two cancel requests. A repetition helps if the engine's message to the agent was lost. */
     private const CANCEL_INTERVAL = 1.0;
 
     private const ABANDONED = 'cancelled while the broker was not available, '
         . 'so it may run until the broker is available again and the agent receives the cancellation';
 
-    /** @var DeferredFuture<string> */
+    /** @var DeferredFuture<string> completed with the encoded outcome */
     private readonly DeferredFuture $deferred;
 
     /** Cancellation that ends the command; null before {@see run()}. */
     private ?Cancellation $cancellation = null;
 
-    /** False once one of the cancellations of {@see run()} was requested. */
+    /** False once `$withdrawal` or `$cancellation` of {@see run()} was requested. */
     private bool $isWanted = true;
 
     public function __construct(private readonly QueueClient $client, private readonly Job $job)
@@ -50,7 +50,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
      * @param Cancellation $withdrawal   cancels the command unless an agent has claimed it
      * @param Cancellation $cancellation ends the command
      *
-     * @throws CancelledException      when the command was cancelled before it started
+     * @throws CancelledException      when the command was cancelled and has no outcome
      * @throws ExecutorClosedException
      */
     public function run(Cancellation $withdrawal, Cancellation $cancellation): string
@@ -83,7 +83,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         }
     }
 
-    /** Sends the job. Returns false if the queue is full, and true if the job was accepted or abandoned. */
+    /** Sends the job. Returns false if run() must retry, because the queue or the engine's memory is full. */
     private function trySend(Cancellation $cancellation): bool
     {
         try {
@@ -121,7 +121,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
         }
     }
 
-    /** Fails the command: the job was cancelled before an agent had claimed it, or the engine does not know the job. */
+    /** Fails the command. The engine has removed the unclaimed job after a cancellation, or does not know the job. */
     public function onUnknown(string $id): void
     {
         $this->fail($this->isWanted ? JobLostException::unknown($id, $this->client->queue) : new CancelledException());
@@ -160,7 +160,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
             try {
                 $this->deferred->getFuture()->await(new TimeoutCancellation(self::CANCEL_INTERVAL));
             } catch (\Throwable) {
-                // Either the command has failed, and run() throws the failure, or the wait has timed out.
+                // The wait has timed out, or the command has failed. In the second case, run() throws the failure.
             }
             if (!$this->isOver() && Clock::now() > $deadline) {
                 $this->client->shared()?->removeWaiters($this->job->id);

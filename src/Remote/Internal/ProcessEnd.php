@@ -9,9 +9,9 @@ use Spindle\Internal\Shutdown;
 use Spindle\Remote\Internal\Redis\EngineStream;
 
 /**
- * Sends the last requests to the engines when the process ends, after the destructors of the application. Then waits
- * until the engines have read the requests. Works after exit(), exceptions and fatal errors too, but not if a
- * destructor is ended by exit() or an exception.
+ * Sends the requests of {@see LastRequests} objects when the process ends, after the application's destructors. Then
+ * waits until the engines have read the requests. This also works after exit(), an exception or a fatal error. If
+ * exit() or an exception ends a destructor, no requests are sent.
  */
 final class ProcessEnd
 {
@@ -31,8 +31,8 @@ final class ProcessEnd
     public function __destruct()
     {
         if (!$this->wasCreatedAtEnd) {
-            // PHP now calls destructors in the order of object handles. A new object gets the highest handle, so
-            // PHP calls the new object's destructor last.
+            // At the end of the process, PHP calls destructors in the order of object handles, and reuses no handle.
+            // So a new object gets the highest handle, and PHP calls the new object's destructor last.
             self::$objects[] = new self(true);
         } elseif (!self::$isSending) {
             self::$isSending = true;
@@ -49,15 +49,15 @@ final class ProcessEnd
         }
         if (self::$objects === []) {
             self::$objects[] = new self(false);
-            // After a fatal error, PHP calls no destructors but those of objects that shutdown functions have created.
+            // After a fatal error, PHP calls only the destructors of objects that shutdown functions have created.
             register_shutdown_function(static fn() => self::$objects[] = new self(false));
             Shutdown::afterApplication(self::noteCancellations(...));
         }
     }
 
     /**
-     * Calls $function, and keeps $sender in memory until the call has returned. If the process ends during the call,
-     * PHP destroys the calling fiber. Then $sender must still exist, so that its last requests are sent.
+     * Calls $function, and keeps $sender in memory until the call has ended. If the process ends during the call, PHP
+     * destroys the calling fiber. Then $sender must still exist, so that its last requests are sent.
      *
      * @template T
      *
@@ -81,7 +81,7 @@ final class ProcessEnd
         return $result;
     }
 
-    /** Returns whether the last requests are being sent, or were sent. From then on, no answer is awaited. */
+    /** Returns whether sending the last requests has begun. From then on, no caller waits for an answer. */
     public static function isSending(): bool
     {
         return self::$isSending;
@@ -101,7 +101,7 @@ final class ProcessEnd
             foreach ($sender->lastRequests() as $request) {
                 try {
                     // A broker other than RedisBroker may suspend the fiber of a request. Each request has a separate
-                    // fiber, so that the process can end. $fibers keeps suspended fibers until all requests are sent.
+                    // fiber, so that this loop continues. $fibers keeps suspended fibers until all requests are sent.
                     FiberSwitch::obstacle() === null ? ($fibers[] = new \Fiber($request))->start() : $request();
                 } catch (\Throwable) {
                     // The process ends, so a failed request is not repeated. Without the request, the engine keeps data

@@ -30,10 +30,10 @@ use function Amp\async;
 /** Submits tasks and commands to one queue as jobs, and waits for their outcomes. */
 final class QueueClient
 {
-    /** Seconds for which a caller waits until the engine confirms a job or the cancellation of a job. */
+    /** Maximum seconds that a cancelled call or {@see kill()} waits until the engine confirms a job or cancellation. */
     public const CONFIRMATION_TIMEOUT = 1.0;
 
-    /** Null once {@see close()} or kill() has ended. The destructor of a BrokerClient closes the mailbox. */
+    /** Null once {@see close()} or kill() has ended. A BrokerClient without references closes its mailbox. */
     private ?BrokerClient $brokerClient;
 
     private RemoteActivity $activity;
@@ -53,7 +53,7 @@ final class QueueClient
     }
 
     /**
-     * Returns the beginning of a job's body, which is the same for all tasks with this code.
+     * Returns the start of a job's body, which is the same for all jobs with this encoded function or command.
      *
      * @throws ExecutorClosedException
      */
@@ -67,7 +67,7 @@ final class QueueClient
 
     /**
      * @param string      $head     as {@see head()} returns it
-     * @param string|null $argument encoded; null for a task without an argument
+     * @param string|null $argument encoded argument; null for a task without an argument
      *
      * @throws PayloadTooLargeException
      */
@@ -106,7 +106,7 @@ final class QueueClient
     }
 
     /**
-     * Sends a job, and awaits no outcome. Returns 1 when the engine has accepted it, and 0 when the queue is full.
+     * Sends a job, and awaits no outcome. Returns 1 if the engine has accepted the job, and 0 if the queue is full.
      *
      * @throws \Spindle\Remote\JobConflictException|BrokerException|CancelledException
      */
@@ -155,8 +155,8 @@ final class QueueClient
         /** @var Future<T> $answer */
         $answer = async($this->activity->request(...), $request)->ignore();
         try {
-            // close() waits for both calls of RemoteActivity::request(). The call in async() lasts until $request has
-            // ended, even after a cancellation. The call below is needed until async() begins its call in a later turn.
+            // close() waits for running calls of RemoteActivity::request(). async() begins its call in a later turn, so
+            // this fiber makes a call too. After a cancellation, async() continues its call until $request has ended.
             return $this->activity->request(static fn(): mixed => $answer->await($cancellation));
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
@@ -165,7 +165,7 @@ final class QueueClient
 
     /**
      * Sends a job as {@see send()} does. After a cancellation, waits up to CONFIRMATION_TIMEOUT for the answer. If none
-     * arrives, this method calls $abandon and returns null. The job is then cancelled when the engine answers.
+     * arrives, calls $abandon and returns null. If the engine accepts the job later, this client then cancels the job.
      *
      * @param \Closure(CancelledException): void $abandon
      *
@@ -218,7 +218,7 @@ final class QueueClient
     }
 
     /**
-     * Cancels jobs. A later callback of the event loop sends the request, unless {@see kill()} sends it before.
+     * Cancels jobs. A later callback of the event loop sends the request, unless {@see kill()} sends it earlier.
      *
      * @param list<string> $ids
      */
@@ -268,7 +268,7 @@ final class QueueClient
         return $stream->items();
     }
 
-    /** Returns the object that this queue's executors share; null once {@see close()} or {@see kill()} has ended. */
+    /** Returns the queue, which several executors share; null after the end of {@see close()} or {@see kill()}. */
     public function shared(): ?SharedQueue
     {
         return $this->brokerClient()?->queue($this->queue);
@@ -280,13 +280,13 @@ final class QueueClient
         return $this->clientOrThrow()->queue($this->queue);
     }
 
-    /** Must be called before work awaits outcomes. {@see close()} waits for such work, and {@see kill()} ends it. */
+    /** Registers work that will await outcomes. {@see close()} waits for registered work, and {@see kill()} ends it. */
     public function begin(OutcomeReceiver $work): void
     {
         $this->activity->begin($work);
     }
 
-    /** Must be called when the work has its outcome. May be called more than once. */
+    /** Unregisters work when its outcome has arrived. Further calls have no effect. */
     public function end(OutcomeReceiver $work): void
     {
         $this->activity->end($work);
@@ -341,7 +341,7 @@ final class QueueClient
             try {
                 $queue->flush([], $this->retryTimeout(), $ending->getCancellation());
             } catch (CancelledException) {
-                // The wait below has ended, and has cancelled this wait.
+                // The wait below has ended, so $ending was cancelled.
             }
         });
         try {
@@ -365,8 +365,8 @@ final class QueueClient
         if ($queue === null || $ids === [] && !$queue->cancellations->hasPending()) {
             return;
         }
-        // If the engine does not confirm the cancellations during the wait below, $flushing continues while the event
-        // loop runs. If the loop does not run, ProcessEnd sends the cancellations.
+        // If the engine does not confirm the cancellations during the wait below, $flushing finishes its last attempt
+        // while the event loop runs. If the loop does not run, ProcessEnd sends the cancellations.
         $queue->cancellations->add($ids, true);
         $flush = static fn() => $queue->flush($ids, self::CONFIRMATION_TIMEOUT);
         $flushing = async(ProcessEnd::keepDuring(...), $queue, $flush)->ignore();
@@ -378,7 +378,7 @@ final class QueueClient
         return max(self::CONFIRMATION_TIMEOUT, $this->options->brokerRetryTimeout);
     }
 
-    /** Returns the client of this process, also in a fork; null after the end of {@see close()} or {@see kill()}. */
+    /** Returns the client, after replacing it in a fork; null after the end of {@see close()} or {@see kill()}. */
     private function brokerClient(): ?BrokerClient
     {
         if ($this->brokerClient?->belongsToThisProcess() === false) {
@@ -390,7 +390,7 @@ final class QueueClient
     }
 
     /**
-     * Returns the queue after opening the mailbox that receives the outcomes.
+     * Opens the mailbox that receives the outcomes, and returns the queue.
      *
      * @throws ExecutorClosedException
      */

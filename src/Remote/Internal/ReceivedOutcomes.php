@@ -19,12 +19,12 @@ use function Amp\async;
 
 /**
  * Asks the engine to drop data that this process no longer needs: outcomes that have arrived or are no longer awaited,
- * and items of tasks that are generators. Outcomes are dropped in batches. A failed request to drop outcomes is
- * repeated while the queue is in use. At the end of the process, the unsent requests are sent.
+ * and stored items of generator tasks. One request drops many outcomes. If the engine is not available, this request is
+ * repeated as long as this object exists. At the end of the process, {@see ProcessEnd} sends the unsent requests.
  */
 final class ReceivedOutcomes implements LastRequests
 {
-    /** If this many outcomes, or outcomes of this many bytes, are to be dropped, the request is sent immediately. */
+    /** Numbers of outcomes, and of their bytes, at which the request to drop the outcomes is sent immediately. */
     private const SEND_AT_COUNT = 500;
     private const SEND_AT_BYTES = 4 << 20;
 
@@ -42,7 +42,7 @@ final class ReceivedOutcomes implements LastRequests
     /** Timer of the next request; null if there are no ids. */
     private ?string $timer = null;
 
-    /** @var array<int, \Closure(): void> requests that were not sent, by number */
+    /** @var array<int, \Closure(): void> requests that have not been sent, by number */
     private array $unsent = [];
 
     /** @var Future<void>|null newest request; ends after all earlier ones, because the engine answers in order */
@@ -64,21 +64,22 @@ final class ReceivedOutcomes implements LastRequests
         $this->bytes += $bytes;
         // The timer keeps this object in memory until the request, but does not keep the event loop running.
         $this->timer ??= EventLoop::unreference(EventLoop::delay(self::DELAY_SECONDS, $this->dropAll(...)));
-        // If dropAll() could not drop ids, there can be more than SEND_AT_COUNT ids, and the timer retries dropAll().
-        // With >= instead of ===, each call of add() would retry dropAll() too.
+        // dropAll() may leave more than SEND_AT_COUNT ids, and the timer then calls dropAll() again. With >= instead of
+        // ===, each call of add() would call dropAll() too.
         if (\count($this->ids) === self::SEND_AT_COUNT || $this->bytes >= self::SEND_AT_BYTES) {
             $this->dropAll();
         }
     }
 
-    /** Drops a generator's items soon, and ends the task if the task is running. A failed request is not repeated. */
+    /** Soon makes the engine drop a generator's items, and the agent end a running task. Failures are not retried. */
     public function stopTakingItems(string $id): void
     {
         $this->sendSoon(fn() => $this->broker->stopTakingItems($this->queue, $id));
     }
 
     /**
-     * Waits up to $timeout seconds until all requests have ended. Returns immediately if PHP can't suspend the caller.
+     * Sends all requests, and waits up to $timeout seconds until they have ended. Does not wait if PHP can't suspend
+     * the caller.
      *
      * Cancellation: ends the wait, and throws no exception.
      */
@@ -106,8 +107,7 @@ final class ReceivedOutcomes implements LastRequests
         [$ids, $this->ids, $this->bytes, $this->timer] = [$this->ids, [], 0, null];
         $taken = [];
         foreach ($ids as $id) {
-            // The outbox may submit the job again. Then the outcome shows the engine that the job has run, so it does
-            // not run again.
+            // The outbox may submit the job again. While the engine has the outcome, the job does not run again.
             if ($this->outbox->isPending($id)) {
                 $this->addAgain($id);
             } else {

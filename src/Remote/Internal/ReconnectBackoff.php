@@ -9,7 +9,7 @@ use Spindle\Internal\Backoff;
 use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerUnavailableException;
 
-/** Retries a request while the engine is not available. The pauses grow up to 2 s. */
+/** Retries a request while the engine is not available. The pauses grow to 2 s at most. */
 final class ReconnectBackoff
 {
     public static function backoff(): Backoff
@@ -23,8 +23,8 @@ final class ReconnectBackoff
      * @template T
      *
      * @param float             $seconds seconds for which the request is retried
-     * @param \Closure(bool): T $request gets false in the first call. Gets true in a retry: the engine has perhaps
-     *                                   executed the earlier request
+     * @param \Closure(bool): T $request gets false in the first call, and true in a retry. Before a retry, the engine
+     *                                   has perhaps executed the request already
      *
      * @return T
      *

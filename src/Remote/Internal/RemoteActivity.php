@@ -41,7 +41,7 @@ final class RemoteActivity
         $this->work[spl_object_id($work)] = $work;
     }
 
-    /** Must be called when the work has its outcome. May be called more than once. */
+    /** Forgets work that has its outcome. Further calls have no effect. */
     public function end(OutcomeReceiver $work): void
     {
         unset($this->work[spl_object_id($work)]);

@@ -77,7 +77,7 @@ final class Address
         );
     }
 
-    /** Returns the address in the form of PHP's stream functions. */
+    /** Returns the URI for PHP's stream functions. */
     public function uri(): string
     {
         return $this->path !== '' ? "unix://{$this->path}" : ClientStream::uri($this->host, $this->port);

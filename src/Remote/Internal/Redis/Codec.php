@@ -12,8 +12,8 @@ use Spindle\Remote\Settlement;
 use Spindle\Remote\SubmitResult;
 
 /**
- * Encodes arguments of Lua scripts and decodes their answers. A batch of records is one string, in which integers are
- * little-endian and strings have their length before them. All methods that decode throw a
+ * Encodes arguments of Lua scripts and decodes their answers. A batch of records is one string, in which numbers are
+ * little-endian, and the length of a string precedes the string. All methods that decode throw a
  * {@see MalformedAnswerException} if the string does not have the expected format.
  */
 final class Codec
@@ -219,14 +219,14 @@ final class Codec
     /** @return array<string, string> frames or JSON texts by job id, from the offset $at to the end of $packed */
     private static function decodeStringsById(string $packed, int $at): array
     {
-        $frames = [];
+        $strings = [];
         for ($end = \strlen($packed); $at < $end; $at += $size) {
             $id = self::readId($packed, $at);
             $size = self::readInteger($packed, $at);
-            $frames[$id] = $at + $size <= $end ? substr($packed, $at, $size) : throw self::malformed();
+            $strings[$id] = $at + $size <= $end ? substr($packed, $at, $size) : throw self::malformed();
         }
 
-        return $frames;
+        return $strings;
     }
 
     /**

@@ -74,7 +74,7 @@ final class EngineClient
     /** Whether each new connection first loads the scripts. Agents load them; callers that submit a few jobs do not. */
     private bool $loadsScripts = false;
 
-    /** @var Future<RedisConnection>|null while a connection is being opened */
+    /** @var Future<RedisConnection>|null the connection that is being opened; null if there is none */
     private ?Future $opening = null;
 
     /** @var array<int, Mailbox> mailboxes that are being opened for the first time, or were refused; by object id */
@@ -120,7 +120,7 @@ final class EngineClient
     }
 
     /**
-     * Returns the number of the current connection, which is opened if necessary. The first one has the number 1.
+     * Opens a connection if necessary, and returns its number. The first connection has the number 1.
      *
      * @throws BrokerException
      */
@@ -131,7 +131,7 @@ final class EngineClient
         return $this->connectionCount;
     }
 
-    /** Makes {@see run()} wait until the mailbox is open. If the engine refuses the mailbox, run() throws. */
+    /** Makes {@see run()} wait while the mailbox is being opened, and throw if the engine refuses the mailbox. */
     public function addUnopenedMailbox(Mailbox $mailbox): void
     {
         $this->unopenedMailboxes[spl_object_id($mailbox)] = $mailbox;
@@ -143,7 +143,7 @@ final class EngineClient
     }
 
     /**
-     * Opens another connection than that of {@see run()}, for example for a mailbox.
+     * Opens a separate connection, for example for a mailbox.
      *
      * @throws BrokerException
      */
@@ -153,8 +153,8 @@ final class EngineClient
     }
 
     /**
-     * Runs a script, and returns its answer. If the process is ending, sends the request, and returns null because no
-     * answer is awaited.
+     * Runs a script, and returns its answer. If the process is ending, only sends the request over an open connection,
+     * and returns null.
      *
      * @throws BrokerException
      */
@@ -200,10 +200,10 @@ final class EngineClient
     }
 
     /**
-     * Runs a script as {@see run()} does. If no answer arrives within $hedgeDelay seconds, runs it a second time over a
-     * new connection, because a network may have dropped the connection silently. So it must be safe to run the script
-     * twice. Returns the first answer, or throws the first failure. Closes the old connection if it has been silent
-     * since the first request.
+     * Runs a script as {@see run()} does. If no answer arrives within $hedgeDelay seconds, runs the script a second
+     * time over a new connection, because the network may have dropped the old connection silently. So it must be safe
+     * to run the script twice. Returns the first answer, or throws the first failure. Closes the old connection if it
+     * has been silent since the first request.
      *
      * @throws BrokerException
      */
@@ -218,7 +218,7 @@ final class EngineClient
         try {
             return $first->await(new TimeoutCancellation($hedgeDelay));
         } catch (CancelledException) {
-            // The connection is silent or slow, so the script is sent on another connection.
+            // The connection is silent or slow, so the code below sends the script over another connection.
         }
         if ($this->connection !== $connection || $connection->isBroken()) {
             return $first->await();
@@ -238,7 +238,7 @@ final class EngineClient
         return "spindle:{{$queue}}:";
     }
 
-    /** Returns the connection, which is opened if necessary. Throws if the caller can't wait for an answer. */
+    /** Opens the connection if necessary, and returns it. Throws if the caller can't wait for an answer. */
     private function connection(): RedisConnection
     {
         if (ProcessEnd::isSending()) {
@@ -276,7 +276,7 @@ final class EngineClient
         } catch (\Throwable $failure) {
             if ($failure instanceof EngineError) { // for example, too many clients
                 $failure = BrokerUnavailableException::at((string) $this->address, $failure->getMessage(), $failure);
-            } elseif ($failure instanceof \FiberError) { // thrown by Amp, which opens the socket
+            } elseif ($failure instanceof \FiberError) { // thrown by Amp, which looks up the host name
                 $failure = CannotWaitException::because($failure);
             }
             $deferred->error($failure);

@@ -40,7 +40,7 @@ final class EngineError extends \RuntimeException
         return \array_key_exists($this->kind, self::TEMPORARY_ERRORS);
     }
 
-    /** Returns the engine's text, after an explanation if there is one. */
+    /** Returns an explanation with the engine's text in parentheses; only the engine's text if none is known. */
     public function explanation(): string
     {
         $explanation = self::TEMPORARY_ERRORS[$this->kind] ?? null;

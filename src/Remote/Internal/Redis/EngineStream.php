@@ -20,13 +20,13 @@ use Spindle\Remote\Internal\ProcessEnd;
  * bytes are available, read() suspends the calling fiber, and other fibers run.
  *
  * At most one fiber may read at a time. write() never suspends, so the commands of several fibers never mix. If the
- * socket does not accept all bytes, a later callback sends the remaining bytes.
+ * socket does not accept all bytes, a callback of the event loop sends the remaining bytes.
  */
 final class EngineStream implements StreamInterface, StreamFactoryInterface
 {
     private const READ_BYTES = 1 << 16;
 
-    /** Seconds that an engine has to read the last requests of a process that exits. */
+    /** Maximum seconds that an exiting process waits until the engines have read its last requests. */
     private const EXIT_TIMEOUT = 1.0;
 
     /** Exception code by which Predis recognizes a broken connection. */
@@ -49,7 +49,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Condition on which {@see awaitBytes()} waits until the socket is readable or closed. */
     private readonly Condition $changed;
 
-    /** Reason that was passed to {@see fail()}; null if the stream is open. */
+    /** Reason that was passed to {@see fail()}; null while the stream is open. */
     private ?string $failure = null;
 
     /** Time of {@see Clock::now()} at which the engine last sent bytes, or accepted bytes that waited in $unsent. */
@@ -97,9 +97,9 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     }
 
     /**
-     * Ends the connections at the end of the process: waits until the engines have read all requests and closed the
+     * Ends the connections at the end of the process. Waits until the engines have read all requests and closed the
      * connections, but at most EXIT_TIMEOUT in all. If this process closed a connection with unread answers, the
-     * system would reset the connection, and the requests that the engine has not read would be lost. A fork does not
+     * system would reset the connection. Then the requests that the engine has not read would be lost. A fork does not
      * end the connections of its parent.
      */
     public static function endAll(): void

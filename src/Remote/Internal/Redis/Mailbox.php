@@ -44,7 +44,7 @@ final class Mailbox
 
     /**
      * @param \Closure(MailboxMessage): void $onMessage
-     * @param \Closure(bool): void           $onOpen    called after each connect; true if messages may have been lost
+     * @param \Closure(bool): void           $onOpen    called after each connect; gets true if messages may be lost
      */
     public function __construct(
         private readonly EngineClient $engine,
@@ -61,7 +61,7 @@ final class Mailbox
 
     /**
      * Waits for the current attempt to open the mailbox. If the last attempt was refused, starts another attempt first.
-     * {@see EngineClient::run()} calls this method first, because outcomes of jobs arrive only through the mailbox.
+     * {@see EngineClient::run()} calls this method first, because outcomes of jobs arrive through the mailbox.
      *
      * @throws BrokerRefusedException when the engine refuses the mailbox
      */
@@ -123,8 +123,8 @@ final class Mailbox
         }
         $this->connection = $connection;
         $this->failureCount = 0;
-        // In the first attempt, ensureNotRefused() delays all requests. So the engine can't have sent a message before
-        // the attempt succeeds, and none is lost.
+        // During the first attempt, ensureNotRefused() delays all requests. So the engine can't have sent a message
+        // before the attempt succeeds, and none is lost.
         $mayHaveLostMessages = !$this->isFirstAttempt;
         $this->attemptEnded(null);
         $connection->listen($this->onData(...));

@@ -22,7 +22,7 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\TlsOptions;
 
-/** A connection to the engine. Several fibers can use it at the same time. Answers have the order of the commands. */
+/** A connection to the engine, which several fibers can share. The engine answers the commands in their order. */
 final class RedisConnection
 {
     /** Seconds between two checks for an overdue answer. */
@@ -210,7 +210,7 @@ final class RedisConnection
         $this->startReading();
     }
 
-    /** Closes the connection. Pending commands fail with $refusal, or else $reason. Calls the listener with null. */
+    /** Closes the connection, and passes null to the listener. Pending commands fail with $refusal, or else $reason. */
     public function close(string $reason, ?BrokerRefusedException $refusal = null): void
     {
         if ($this->closeReason !== null || !$this->belongsToThisProcess()) {
@@ -300,7 +300,7 @@ final class RedisConnection
     }
 
     /** Returns advice on how to give the engine's user the missing permission. */
-    private function missingPermission(string $error): string
+    private function permissionAdvice(string $error): string
     {
         $isCommand = preg_match("/permissions to run the '([^']+)' command/", $error, $command) === 1;
         $missing = match (true) {
@@ -343,7 +343,7 @@ final class RedisConnection
                 => BrokerRefusedException::at(
                     $where,
                     $error->getMessage(),
-                    $this->missingPermission($error->getMessage()),
+                    $this->permissionAdvice($error->getMessage()),
                     $error,
                 ),
             $error->isTemporary() => BrokerUnavailableException::at($where, $error->explanation(), $error),
