@@ -8,9 +8,9 @@ namespace Spindle\Remote;
  * Stores queues in the engine: a server that all machines reach, such as Redis or Valkey.
  *
  * {@see RemoteExecutor} and {@see RemoteCommands} submit jobs: tasks or commands in a queue. Each {@see Agent} claims
- * jobs and settles them: it reports an outcome, or returns a job to the queue. A broker stores the bytes of a job (its
- * frame), and neither signs nor decodes them. Claimed jobs belong to an agent while its lease lasts. For each lease,
- * the agent takes a new name (the owner). A broker guarantees:
+ * jobs and settles them: it reports their outcomes, or returns them to the queue. A broker stores the signed bytes of a
+ * job (its frame), but does not verify or decode them. Claimed jobs belong to an agent while its lease lasts. For each
+ * lease, the agent has a new owner name ($owner). A broker guarantees:
  *
  * - After {@see submit()} has confirmed a job, the job exists until it has an outcome or is cancelled, even if
  *   processes or machines fail. {@see Durability} says what can be lost if the engine's own machine fails.
@@ -30,21 +30,21 @@ interface Broker
     /**
      * Returns how durable confirmed jobs are. The broker reads the engine's settings once for each connection.
      *
-     * @throws BrokerException also when the engine's settings let it lose or evict jobs
+     * @throws BrokerException for example when the engine's settings let the engine lose or evict jobs
      */
     public function durability(): Durability;
 
     /**
-     * Adds jobs to a queue in their order, until the queue is full.
+     * Adds jobs to a queue in the order of the list, until the queue is full.
      *
-     * With $checkIds, a job that the queue already has counts as accepted and is not added again. If the id belongs to
-     * a different job, that is a conflict, and the new job is not added. Jobs are different if their frames differ
-     * after the first 42 bytes, which depend on the signing key.
+     * With $checkIds, a job whose id the queue already has is not added again, but counts as accepted. If the two jobs
+     * with this id are different, the result also reports a conflict. Jobs are different if their frames differ after
+     * the first 42 bytes, which depend on the signing key.
      *
      * @param list<Job> $jobs     at most 4,000
-     * @param int       $maxJobs  maximum number of jobs in the queue, not counting dead letters
+     * @param int       $maxJobs  maximum number of jobs without an outcome in the queue
      * @param string    $mailbox  name of the mailbox that receives the outcomes
-     * @param bool      $checkIds whether to check if the queue has jobs with these ids; false for new ids only
+     * @param bool      $checkIds whether the queue may already have jobs with these ids; false only if all ids are new
      *
      * @throws QueueFullException when the engine is out of memory; a full queue is reported in the result
      * @throws BrokerException
@@ -55,10 +55,10 @@ interface Broker
      * Looks up the outcomes of jobs by their ids. If a job has no outcome yet, the mailbox (a channel for messages to a
      * caller) receives the outcome later.
      *
-     * If {@see submit()} did not add a job, only the {@see SubmitResult} has the reason. For such a job, attach()
-     * reports that the job is unknown or, after a conflict, reports the different job that already had the id. If
-     * agents refuse a job, because they can't read or verify it, the job becomes a dead letter, and its outcome is the
-     * refusal. Unlike {@see status()}, this method does not distinguish waiting jobs from running jobs.
+     * If {@see submit()} did not add a job, only the {@see SubmitResult} has the reason. After a conflict, attach()
+     * reports the different job that already had the id. Otherwise, attach() reports that the job is unknown. A job
+     * that agents can't read or verify becomes a dead letter, and its outcome is the refusal. Unlike {@see status()},
+     * this method does not distinguish waiting jobs from running jobs.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -69,9 +69,9 @@ interface Broker
     public function attach(string $queue, array $ids, string $mailbox): array;
 
     /**
-     * Cancels jobs. An unclaimed job is removed. The owner of a claimed job receives a request to cancel the job. A
-     * generated id begins with the name of the submitter's mailbox, and only the submitter knows the id. After a job
-     * with such an id is cancelled, no caller needs the job's outcome, so the broker may drop the outcome early.
+     * Cancels jobs: removes unclaimed jobs, and asks the owners of claimed jobs to end them. If an id begins with the
+     * name of the submitter's mailbox, the submitter has generated the id, and no other process knows it. After a
+     * cancellation, no process needs the outcome of such a job, so the broker may drop that outcome early.
      *
      * @param list<string> $ids at most 4,000
      *
@@ -106,10 +106,10 @@ interface Broker
      * Starts to open a mailbox, and returns immediately. The mailbox reconnects until it is closed.
      *
      * Messages that are sent while the mailbox has no connection are lost. So $onOpen is called after each new
-     * connection, with true if messages may have been lost. Then the caller can fetch outcomes with {@see attach()}. If
-     * the argument is false, the caller should not fetch outcomes, because attach() could return an outcome before the
-     * mailbox delivers earlier reports of the same job. For the first connection, the argument is usually false. The
-     * broker sends no job before it has tried to open that connection, so no message was lost.
+     * connection, with true if messages may have been lost. With true, the caller can fetch outcomes with
+     * {@see attach()}. With false, the caller should not do so, because attach() could return an outcome before the
+     * mailbox delivers earlier reports of the same job. For the first connection, the argument is usually false: the
+     * broker submits no job before it has tried to open that connection, so no message was lost.
      *
      * @param \Closure(MailboxMessage): void $onMessage
      * @param \Closure(bool): void           $onOpen
@@ -133,7 +133,7 @@ interface Broker
      * @param int    $maxDeadLetters      number of dead letters that are kept; older ones are dropped
      * @param float  $deadLetterRetention seconds for which dead letters are kept
      *
-     * @return float|null seconds until the delay of the next job is over; null if no job is delayed
+     * @return float|null seconds until the next delayed job can be claimed; null if no job is delayed
      *
      * @throws LeaseLostException when the lease has ended, so that other agents can claim its jobs
      * @throws BrokerException
@@ -149,13 +149,13 @@ interface Broker
     ): ?float;
 
     /**
-     * Settles jobs and claims others, in one request: acknowledges how jobs have ended, and takes jobs from the queue.
-     * Takes these jobs first: jobs that waited for an exclusive key, jobs that another owner has lost, and jobs that
-     * were returned without a delay. An owner that gets fewer than $maxClaims jobs receives a message when more jobs
-     * are available.
+     * Settles jobs and claims others in one request: reports how claimed jobs have ended, and takes other jobs. Claims
+     * these jobs first: jobs whose exclusive key is free again, jobs that an owner has lost, jobs that were returned
+     * without a delay, and retried dead letters. An owner that gets fewer than $maxClaims jobs receives a message when
+     * more jobs are available.
      *
      * The owner gives its jobs sequence numbers in the order in which it claims them. (A claim number counts the claims
-     * of one job.) With $lastStartableSequenceNumber, the owner reports which of its jobs can have started.
+     * of one job.) With $lastStartableSequenceNumber, the owner reports which of its jobs may have started.
      *
      * @param list<Settlement> $settlements                 jobs to settle
      * @param int              $maxClaims                   maximum number of jobs to claim, at most 4,000; 0 for none
@@ -183,8 +183,8 @@ interface Broker
     ): ClaimResult;
 
     /**
-     * Finds claimed jobs that their owner does not know, because the answer to its claim was lost. Also returns known
-     * jobs that were cancelled, without their frames. If the frames exceed 4 MiB, some jobs are left out.
+     * Returns the claimed jobs that the owner does not know, because the answer to a claim was lost. Also returns known
+     * jobs that were cancelled, without their frames. If the frames exceed 4 MiB, the answer leaves out some jobs.
      *
      * @param array<string, int> $known         claim numbers of the jobs that the owner knows, by id
      * @param int                $maxFrameBytes as in {@see settleAndClaim()}
@@ -238,9 +238,9 @@ interface Broker
 
     /**
      * Declares that no more items of a running job will be taken. {@see putItems()} then returns null, so the agent
-     * ends the task. Unlike {@see cancel()}, this method has no effect on an unclaimed job. If the id was generated, as
-     * {@see cancel()} describes, the broker may drop the stored items of the job and, if the job has ended, its
-     * outcome.
+     * ends the task. Unlike {@see cancel()}, this method has no effect on an unclaimed job. If only the submitter knows
+     * the job (see {@see cancel()}), the broker may drop the stored items. If that job has ended, the broker may also
+     * drop the outcome.
      *
      * @throws BrokerException
      */
@@ -263,17 +263,17 @@ interface Broker
     /**
      * Returns at most $limit jobs of a status with their details. The details depend on the status:
      *
-     * - running: owner, claim_number, crashes, failures, since
-     * - waiting: since
-     * - delayed: due, crashes, failures
+     * - running: owner, claim_number, crashes, failures, since (time of the claim)
+     * - waiting: since (time at which the job became claimable)
+     * - delayed: due (end of the delay), crashes, failures
      * - dead: died; and reason, attempts and owner, from the JSON in {@see Settlement::$reason}
      *
-     * The values of `since`, `due` and `died` are times of the engine's clock, in milliseconds. Waiting jobs are in the
-     * order in which they are claimed, delayed jobs in the order in which they become claimable, and dead letters
-     * latest first. Blocked jobs are not listed.
+     * The values of `since`, `due` and `died` are Unix times in milliseconds, by the engine's clock. Waiting jobs are
+     * in the order in which they are claimed, delayed jobs in the order in which they become claimable, and dead
+     * letters latest first. Blocked jobs are not listed.
      *
      * With an $id, returns only this job, if it has the status. The details include exclusive_key if the job has one.
-     * A waiting job then has `crashes` and `failures`, and not `since`. If it is blocked, it has blocked = 1.
+     * A waiting job then has `crashes` and `failures` instead of `since`. A blocked job also has blocked = 1.
      *
      * @param string|null $id null for all jobs of the status
      *
@@ -321,7 +321,8 @@ interface Broker
     /**
      * Ends an owner's lease. The owner must end its running jobs before the call. After the call, other owners can
      * claim the jobs of this lease: up to 1,000 jobs immediately, and the rest when other owners renew their leases.
-     * The release does not count as a crash of the jobs. Does nothing if the owner has no lease.
+     * The release does not count as a crash of the jobs. After the lease has ended, the call still has this effect on
+     * jobs that are not claimable yet. Does nothing for an unknown owner.
      *
      * @throws BrokerException
      */

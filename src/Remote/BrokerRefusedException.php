@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** The engine refuses a request, or its settings could lose jobs. Repeating the operation does not help. */
+/** The engine refuses a request, or would lose jobs with its settings. Repeating the operation does not help. */
 final class BrokerRefusedException extends BrokerException
 {
     public static function at(string $address, string $why, string $advice, ?\Throwable $previous = null): self

@@ -9,11 +9,11 @@ final class Delivery
 {
     /**
      * @param int    $claimNumber   number of this claim of the job; the first claim has number 1
-     * @param int    $crashes       number of earlier attempts in which the worker or agent crashed
-     * @param int    $failures      number of earlier attempts that threw or exceeded the time limit
+     * @param int    $crashes       number of earlier attempts in which the worker crashed or the agent was lost
+     * @param int    $failures      number of earlier claims that ended with an exception, a timeout or a refusal
      * @param bool   $cancelled     whether the job was cancelled, or no reader will take more items of the generator
      * @param bool   $lost          whether an earlier owner has lost the job, because that owner's lease ended
-     * @param bool   $streamed      whether items of the job are stored
+     * @param bool   $streamed      whether items of the job were stored, even if a reader has taken them all
      * @param string $frame         the signed job; empty if it is too large for the owner
      * @param int    $oversizeBytes size of a frame that is too large for the owner; otherwise 0
      */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** Whether a confirmed job is lost if the engine's machine fails directly after the confirmation. */
+/** Whether a confirmed job can be lost if the engine's machine fails directly after the confirmation. */
 enum Durability: string
 {
     /** The job is on the disk, so it is not lost. */

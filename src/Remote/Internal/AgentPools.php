@@ -11,7 +11,7 @@ use Spindle\Worker\Executor;
 use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
 
-/** The pools that run an agent's tasks and commands, and the agent's counters. A new lease keeps the same pools. */
+/** The pools that run an agent's tasks and commands, and the agent's counters. All leases use the same pools. */
 final class AgentPools
 {
     /** @var array<string, int> totals since the start of the agent */
@@ -25,7 +25,7 @@ final class AgentPools
         'crashed_total' => 0,
     ];
 
-    /** @var array<string, int> last answer of {@see \Spindle\Remote\Broker::statistics()}; initially empty */
+    /** @var array<string, int> last answer of {@see \Spindle\Remote\Broker::statistics()} in this lease, or [] */
     public array $queueStatistics = [];
 
     /** @var (\Closure(mixed): void)|null receives the reports of tasks */
@@ -58,7 +58,7 @@ final class AgentPools
         $this->guard = new LeaseGuard($php);
     }
 
-    /** Returns the executor of tasks, which the first call creates. */
+    /** Returns the executor of tasks. The first call, and the first call after {@see replacePool()}, creates it. */
     public function pool(): Executor
     {
         $this->startGuard();

@@ -167,7 +167,7 @@ final class AgentRun
         $this->stop();
     }
 
-    /** Called by the {@see JobExchange} when no settlement waits to be sent. */
+    /** Ends the work if a stopped agent has no jobs. Called by the {@see JobExchange} when no settlement is left. */
     public function onIdle(): void
     {
         if ($this->jobs->isStopped()) {
@@ -278,7 +278,7 @@ final class AgentRun
         }
     }
 
-    /** Asks the broker for the claimed jobs, because the answer to a claim may be lost. Then repairs the queue. */
+    /** Requests the claimed jobs of lost answers, updates the queue's statistics, and repairs the queue. */
     private function repair(): void
     {
         $this->exchange->recheck();

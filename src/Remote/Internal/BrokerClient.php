@@ -18,7 +18,7 @@ final class BrokerClient
 
     private readonly string $mailbox;
 
-    /** Id of this client's process. A fork creates another client, so that the fork reads no messages of its parent. */
+    /** Id of the creating process. A fork creates another client, so that the fork reads no messages of its parent. */
     private readonly int $ownerPid;
 
     /** @var array<string, SharedQueue> by name */

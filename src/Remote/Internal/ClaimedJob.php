@@ -23,7 +23,7 @@ final class ClaimedJob implements Cancellation
     /** Seconds for a task to end after the agent has stopped reading its items. Then the agent cancels the task. */
     private const GENERATOR_END_TIMEOUT = 1.0;
 
-    /** Number of stored items of a generator; null for other tasks. */
+    /** Number of a generator's items that the agent has stored; null for other tasks. */
     public ?int $itemCount = null;
 
     public bool $isTimedOut = false;
@@ -33,7 +33,7 @@ final class ClaimedJob implements Cancellation
 
     private readonly DeferredCancellation $cancellation;
 
-    /** Timer of the time limit; null before the task starts, and while the agent waits for the reader of the items. */
+    /** Timer of the time limit; null before the task starts, and while the agent waits for a reader to take items. */
     private ?string $timeLimit = null;
 
     /** Time of {@see Clock::now()} at which the timer of the time limit ends. */
@@ -50,7 +50,7 @@ final class ClaimedJob implements Cancellation
     /** Condition on which {@see awaitEnd()} waits; null before its first call. */
     private ?Condition $ended = null;
 
-    /** @param int $sequenceNumber as in {@see \Spindle\Remote\Broker::settleAndClaim()}; 0 when unknown */
+    /** @param int $sequenceNumber as in {@see \Spindle\Remote\Broker::settleAndClaim()}; a low number if unknown */
     public function __construct(
         public readonly Delivery $delivery,
         public readonly JobBody $body,

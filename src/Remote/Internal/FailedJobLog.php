@@ -14,7 +14,7 @@ final class FailedJobLog
 {
     private const MAX_PER_SECOND = 10;
 
-    /** Maximum bytes of a reason. The dead letter has the whole reason. */
+    /** Maximum bytes of a reason in the log. The dead letter has a longer part of the reason. */
     private const MAX_REASON_BYTES = 500;
 
     /** Number of failures in the current second. A second starts with its first failure. */
@@ -26,8 +26,8 @@ final class FailedJobLog
     public function __construct(private readonly LoggerInterface $logger, private readonly string $queue) {}
 
     /**
-     * @param string $reason its first line is logged, because the others are the stack trace
-     * @param float|null $delay seconds until the job can be claimed again; null if it is a dead letter now
+     * @param string     $reason only the first line is logged, because the other lines are the stack trace
+     * @param float|null $delay  seconds until the job can be claimed again; null if the job is a dead letter now
      */
     public function add(string $id, int $attempt, string $reason, ?float $delay): void
     {

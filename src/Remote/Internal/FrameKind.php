@@ -11,7 +11,7 @@ enum FrameKind: int
     case Item = 3;
     case Report = 4;
 
-    /** Returns what precedes "job" in messages about a frame. */
+    /** Returns the words before "job" in messages about a frame, such as "outcome of the ". */
     public function prefix(): string
     {
         return match ($this) {

@@ -11,7 +11,7 @@ use Spindle\Worker\ExecutorClosedException;
 /** Passes messages about a generator task to a {@see StoredItems} object, but does not keep that object in memory. */
 final class ItemReceiver implements OutcomeReceiver
 {
-    /** @param \WeakReference<StoredItems> $stream weak, so that StoredItems::__destruct() can end the task */
+    /** @param \WeakReference<StoredItems> $stream weak, so that PHP can destroy the StoredItems, which ends the task */
     public function __construct(
         private readonly QueueClient $client,
         private readonly \WeakReference $stream,

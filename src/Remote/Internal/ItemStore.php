@@ -26,7 +26,7 @@ final class ItemStore
     }
 
     /**
-     * Stores all items, waits until the task has ended, and returns the generator's encoded return value.
+     * Stores all items, waits until the task has ended, and returns the task's encoded outcome.
      *
      * @throws CancelledException when the job was cancelled, or its reader takes no more items
      */

@@ -15,7 +15,7 @@ final class JobBody
     private const HEAD_FORMAT = 'vattempts/vcrashes/edelay/efactor/emaxDelay/ejitter/etimeout/Vsize';
     private const HEAD_BYTES = 48;
 
-    /** Size in bytes of the kind (for example, an exception) that precedes the result in a task's encoded outcome. */
+    /** Bytes of the kind (such as result or exception) at the start of a task's encoded outcome. The value follows. */
     public const KIND_BYTES = 1;
 
     /** Values of the byte after `$code`. The encoded argument follows WITH_ARGUMENT. The other values end the body. */

@@ -11,12 +11,12 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerUnavailableException;
 
-/** Requested cancellations of one queue's jobs. Keeps each cancellation until the engine has answered the request. */
+/** Holds the requested cancellations of one queue's jobs until the engine has answered the requests. */
 final class JobCancellations
 {
     private const MAX_JOBS_PER_REQUEST = 1000;
 
-    /** @var array<string, bool> unsent cancellations by job id; false to cancel only an unclaimed job */
+    /** @var array<string, bool> unsent cancellations by job id; false to cancel the job only if it is unclaimed */
     private array $unsent = [];
 
     /** @var array<string, bool> unanswered cancellations, as in $unsent */
@@ -75,8 +75,8 @@ final class JobCancellations
     }
 
     /**
-     * Sends the unsent cancellations. For each job, yields the id and a boolean: true if the engine does not have the
-     * job any more, because it was removed or unknown. Returns false when the engine is not available.
+     * Sends the unsent cancellations. For each job, yields the id and a boolean: true if the engine has removed the job
+     * or does not know it. Returns false if the engine is not available, otherwise true.
      *
      * @return \Generator<int, array{string, bool}, mixed, bool>
      */

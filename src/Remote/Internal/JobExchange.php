@@ -14,7 +14,7 @@ use Spindle\Remote\SettlementKind;
 
 /**
  * Settles the jobs of a lease and claims others. At most one request is unanswered at a time. Settlements that are
- * added before the answer go into the next request. A {@see JobRunner} decides how many jobs to claim, and gets them.
+ * added before the answer go into the next request. A {@see JobRunner} decides how many jobs to claim, and runs them.
  */
 final class JobExchange
 {
@@ -27,7 +27,7 @@ final class JobExchange
     /** Memory that reading a frame needs, as a multiple of the frame's size: the frame is copied several times. */
     private const MEMORY_PER_FRAME = 6;
 
-    /** Size of the largest job frame that this process has the memory to read. */
+    /** Size in bytes of the largest job frame for which this process has enough memory. */
     public readonly int $maxFrameBytes;
 
     private readonly Backoff $backoff;
@@ -50,7 +50,7 @@ final class JobExchange
     /** Time of {@see Clock::now()} until which failed requests are retried; INF before {@see retryUntil()}. */
     private float $retryDeadline = \INF;
 
-    /** Timer that claims again when the delay of the next job is over. */
+    /** Timer that claims again when the delay of the next delayed job is over. */
     private ?string $dueTimer = null;
 
     private float $dueAt = 0.0;
@@ -256,7 +256,7 @@ final class JobExchange
 
     /**
      * Adds claimed jobs that were in a lost answer. Ends cancelled jobs if the message about the cancellation was lost.
-     * Must not be called while a claim is unanswered, because the jobs of the coming answer would count as lost jobs.
+     * Must not be called while a claim is unanswered: jobs in the pending answer would count as jobs of a lost answer.
      */
     private function recoverClaims(): void
     {

@@ -16,6 +16,8 @@ use Spindle\Remote\SubmitResult;
 /**
  * Submits jobs to a queue. Jobs that arrive while a request is pending go together into the next request. Senders with
  * different broker retry timeouts have separate requests, so that no request is retried longer than its senders allow.
+ * Senders with different `$maxJobs` have separate requests, too. The properties $submissions and $sent contain the
+ * sender, the jobs, $checkIds and the future answer of each {@see send()} call.
  */
 final class JobOutbox
 {
@@ -71,7 +73,7 @@ final class JobOutbox
         try {
             return $accepted->await();
         } catch (CannotWaitException $blocked) {
-            array_pop($this->submissions[$timeout]); // the event loop has not run, so the last entry is of this call
+            array_pop($this->submissions[$timeout]); // the event loop has not run, so this call added the last entry
 
             throw $blocked;
         } finally {
@@ -81,10 +83,7 @@ final class JobOutbox
         }
     }
 
-    /**
-     * Makes the pending {@see send()} calls of a sender fail. If a request is pending, the engine perhaps accepts jobs
-     * of that request. The other jobs are not sent.
-     */
+    /** Ends a sender's pending {@see send()} calls with $reason. Drops unsent jobs. The engine may accept sent jobs. */
     public function abandon(QueueClient $sender, \Throwable $reason): void
     {
         foreach ($this->submissions as $timeout => $submissions) {

@@ -57,7 +57,7 @@ final class JobRunner
     /** Number of claimed jobs that the agent wants to have. */
     private int $capacity;
 
-    /** Highest sequence number that the pool received. {@see addRecovered()} sets it to the last reserved number. */
+    /** Highest sequence number that the pool has received, or the number that {@see addRecovered()} has set. */
     private int $lastPooledNumber = 0;
 
     private bool $isStopping = false;
@@ -377,7 +377,7 @@ final class JobRunner
 
     private function jobFailed(ClaimedJob $job, \Throwable $failure): void
     {
-        if ($this->run->isExpiring()) { // perhaps the lease guard has killed the worker, so this is no crash
+        if ($this->run->isExpiring()) { // the lease guard may have killed the worker, so this failure is no crash
             $this->run->abandon(LeaseLostException::of($this->run->owner));
             unset($this->jobs[$job->delivery->id]);
 

@@ -8,14 +8,13 @@ namespace Spindle\Remote\Internal;
 interface LastRequests
 {
     /**
-     * Records which jobs the application has cancelled. Called after the application's shutdown functions and before
-     * its destructors. The reason is the destructor of Amp's DeferredCancellation: that destructor also cancels jobs
-     * that the application did not cancel.
+     * Records which jobs the application has cancelled. Called after the application's shutdown functions, but before
+     * destructors: the destructor of Amp's DeferredCancellation also cancels jobs that the application did not cancel.
      */
     public function noteCancellations(): void;
 
     /**
-     * Returns the requests that are unsent when the process ends. Each closure sends one request and awaits no answer.
+     * Returns the requests that are unsent when the process ends. Each closure sends requests and awaits no answer.
      *
      * @return list<\Closure(): mixed>
      */

@@ -16,7 +16,7 @@ use Spindle\LauncherException;
  * Starts and controls a helper process, which kills all other descendants of this process shortly before the agent's
  * lease ends. After each renewal of the lease, {@see extend()} sets a later time.
  *
- * An agent that is suspended, such as by SIGSTOP, can't end its own workers. Without the helper, the workers would
+ * An agent that is suspended, for example by SIGSTOP, can't end its own workers. Without the helper, the workers would
  * continue while another agent runs the same jobs.
  */
 final class LeaseGuard

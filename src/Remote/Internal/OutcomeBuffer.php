@@ -33,7 +33,7 @@ final class OutcomeBuffer implements \Countable
         $this->file = new OutcomeFile();
     }
 
-    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or null if it is lost */
+    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame, items, or null as in $outcomes */
     public function add(int $number, string|\Generator|null $outcome, mixed $key, string $id): void
     {
         $size = \is_string($outcome) ? \strlen($outcome) : 0;
@@ -51,7 +51,7 @@ final class OutcomeBuffer implements \Countable
     }
 
     /**
-     * Must be called only if {@see hasNext()} returns true.
+     * Removes the next outcome and returns it. Must be called only if {@see hasNext()} returns true.
      *
      * @return array{string|\Generator<mixed, mixed, mixed, mixed>|null, mixed, string} outcome, key and id
      */
@@ -70,7 +70,7 @@ final class OutcomeBuffer implements \Countable
         return [$outcome, $key, $id];
     }
 
-    /** @return list<string> ids of dropped outcomes, except generators: {@see StoredItems} ends a generator's task */
+    /** @return list<string> ids of dropped outcomes, except generators, whose tasks {@see StoredItems} ends */
     public function clear(): array
     {
         $frames = array_filter(

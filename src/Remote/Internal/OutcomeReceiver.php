@@ -8,8 +8,8 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Worker\ExecutorClosedException;
 
 /**
- * Accepted work that awaits outcomes: a task, a command, a call of map(), or the items of a generator. This object
- * receives all messages about its jobs, except the reports of tasks, which the client's {@see JobCodec} receives.
+ * Work that awaits outcomes: a task, a command, a call of map(), or the items of a generator. This object receives all
+ * messages about the jobs of the work, except the reports of tasks, which the client's {@see JobCodec} receives.
  */
 interface OutcomeReceiver
 {
@@ -20,15 +20,15 @@ interface OutcomeReceiver
 
     /**
      * Returns whether the caller has cancelled the job, even if Amp has not yet called the subscribers of the
-     * cancellation. At the end of the process ({@see ProcessEnd::isSending()}), ignores the state of the cancellation,
-     * because the destructor of Amp's DeferredCancellation cancels even if the application did not.
+     * cancellation. At the end of the process ({@see ProcessEnd::isSending()}), ignores the state of the cancellation:
+     * the destructor of Amp's DeferredCancellation also cancels jobs that the application did not cancel.
      */
     public function isCancelled(): bool;
 
     /**
      * Receives the outcome. No further message follows for the job.
      *
-     * @param string $frame not verified; can be empty if {@see wantsOutcome()} has returned false
+     * @param string $frame the signed outcome, not verified; can be empty if {@see wantsOutcome()} has returned false
      */
     public function onOutcome(string $id, string $frame): void;
 

@@ -51,7 +51,7 @@ final class SettlementFactory
     /**
      * Verifies and decodes a claimed job.
      *
-     * @param int $sequenceNumber as in {@see \Spindle\Remote\Broker::settleAndClaim()}; 0 when unknown
+     * @param int $sequenceNumber as in {@see \Spindle\Remote\Broker::settleAndClaim()}; a low number if unknown
      *
      * @throws InvalidSignatureException
      */
