@@ -13,7 +13,7 @@ use Spindle\Internal\Network\DnsLookup;
 use Spindle\Internal\Network\NetworkException;
 use Spindle\Internal\Network\NetworkTimeoutException;
 
-/** Opens connections to one origin, directly or through a proxy (RFC 9110, 9.3.6). */
+/** Opens connections to one origin, directly or through a proxy. For https, a proxy opens a tunnel: RFC 9110, 9.3.6. */
 final class OriginConnector
 {
     public function __construct(private readonly Url $url, private readonly ?Url $proxy) {}
@@ -25,8 +25,8 @@ final class OriginConnector
     }
 
     /**
-     * Returns the name of the other end of a connection, for messages. For a tunnel through a proxy, returns the name
-     * of the server, because the client can't know whether the proxy or the server has closed the connection.
+     * Returns how messages name the other end of a connection: the server, or the proxy that relays the request. For a
+     * tunnel, messages name the server, although the client can't know whether the proxy or the server has closed it.
      */
     public function peer(): string
     {

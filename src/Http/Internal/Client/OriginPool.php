@@ -18,15 +18,15 @@ use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\Network\NetworkException;
 use Spindle\Internal\Network\NetworkTimeoutException;
 
-/** The connections of a client to one origin. Requests are served in order of arrival. */
+/** The connections of a client to one origin. Requests get connections in the order in which they arrive. */
 final class OriginPool
 {
     /** Interval of the timer that keeps the event loop running while a request waits, in seconds. */
     private const KEEP_RUNNING_INTERVAL = 60.0;
 
-    /** Texts for messages: the event that did not occur in time. Without STALLED, {@see StallTimeout} ends the wait. */
-    private const FREE = 'a free connection';
-    private const STALLED = 'a use of the connections';
+    /** Awaited events, as texts for messages. {@see StallTimeout} ends a wait if no CONNECTION_USE occurs in time. */
+    private const FREE_CONNECTION = 'a free connection';
+    private const CONNECTION_USE = 'a use of the connections';
 
     /** @var list<ClientConnection> free connections, in the order in which they became free */
     private array $idle = [];
@@ -138,7 +138,7 @@ final class OriginPool
         }
     }
 
-    /** @param bool $isTimeout whether the timeout of the whole request is shorter than the limit of the wait */
+    /** @param bool $isTimeout whether the time left for the whole request is shorter than the limit of the wait */
     private function failureOfWait(
         OutgoingRequest $request,
         RequestOptions $options,
@@ -149,10 +149,10 @@ final class OriginPool
         $unread = \count(array_filter($this->used, static fn(ClientConnection $used): bool => $used->isAnswered));
         $why = "no connection was free within {$seconds} s"
             . ($unread === 0 ? '' : "; bodies that were not read to their end use {$unread} of the connections");
-        if ($late instanceof NetworkTimeoutException && $late->awaited === self::STALLED) {
+        if ($late instanceof NetworkTimeoutException && $late->awaited === self::CONNECTION_USE) {
             $why = "all connections are in use, but for {$seconds} s, no fiber has read a response or sent a body";
         } elseif ($isTimeout) {
-            $late = TimedOutException::ofRequest($options, self::FREE, $late);
+            $late = TimedOutException::ofRequest($options, self::FREE_CONNECTION, $late);
 
             return ConnectFailedException::of($request, $late->getMessage(), $late);
         }
@@ -161,8 +161,8 @@ final class OriginPool
     }
 
     /**
-     * Returns the seconds since a fiber has last sent bytes to one of the connections, or read bytes from one. Returns
-     * 0 while a fiber waits for bytes, while a connection is being opened, or if no request has a connection.
+     * Returns the seconds since a fiber last sent or read bytes on a connection of this pool. Returns 0 while a fiber
+     * waits for bytes (unless $isPaused), while a connection is being opened, or if no request has a connection.
      */
     private function unusedSeconds(): float
     {
@@ -172,8 +172,8 @@ final class OriginPool
             if ($usedAt >= $now) {
                 break;
             }
-            // While the source of a request's body has no further bytes, the wait for the head of the response does
-            // not count as a use. Otherwise, other requests could wait forever if the source never continues.
+            // While an upload waits for bytes from its source, the wait for the head of the response does not count as
+            // a use. Otherwise, a source that never produces bytes would make other requests wait forever.
             $isPaused = $connection->isUploading && $connection->hasSent() && !$connection->isAnswered;
             $usedAt = max($usedAt, $connection->sentAt, $isPaused ? 0 : $connection->usedAt);
         }
@@ -256,7 +256,7 @@ final class OriginPool
         $this->close();
     }
 
-    /** Called in a forked child: removes the parent's connections from this pool without closing them. */
+    /** Removes the parent's connections from this pool without closing them. Called in a forked child. */
     public function leaveToParent(): void
     {
         $streams = [];
@@ -277,7 +277,7 @@ final class OriginPool
             $cancellation = new CompositeCancellation($cancellation, $stall);
         }
         ++$this->waitingCount;
-        // The deadline's own timer does not keep the event loop running.
+        // Keeps the event loop running, because the deadline's own timer does not.
         $timer = EventLoop::repeat(self::KEEP_RUNNING_INTERVAL, static fn() => null);
         try {
             $this->waiting->wait($cancellation, $this->waiting->wakeFirst(...), $this);
@@ -285,8 +285,8 @@ final class OriginPool
             $this->wakeIfFree();
 
             throw $stall?->isRequested() === true
-                ? NetworkTimeoutException::waitingFor(self::STALLED, $this->options->acquireTimeout)
-                : $deadline->failureOf($cancelled, self::FREE);
+                ? NetworkTimeoutException::waitingFor(self::CONNECTION_USE, $this->options->acquireTimeout)
+                : $deadline->failureOf($cancelled, self::FREE_CONNECTION);
         } finally {
             EventLoop::cancel($timer);
             --$this->waitingCount;
@@ -310,8 +310,8 @@ final class OriginPool
     }
 
     /**
-     * Wakes the next waiting request if a connection is free or can be opened. Until a request that was woken resumes,
-     * new requests wait even if a second connection is free.
+     * Wakes the next waiting request if a connection is free or can be opened. Each woken request calls this method:
+     * before that request resumed, new requests had to wait even if a second connection was free.
      */
     private function wakeIfFree(): void
     {
@@ -376,7 +376,7 @@ final class OriginPool
         return $this->used[spl_object_id($connection)] = $connection;
     }
 
-    /** Called after each wait, because a fork resumes its parent's fibers, but must not send their requests. */
+    /** Kills the pool in a fork. Called after each wait: a fork resumes fibers whose requests only the parent sends. */
     private function killIfForked(): void
     {
         if ($this->ownerPid !== getmypid()) {

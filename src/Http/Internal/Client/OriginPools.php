@@ -134,7 +134,7 @@ final class OriginPools
         ];
     }
 
-    /** Closes all pools. A pool that a running call creates later, to follow a redirect, is closed immediately. */
+    /** Closes each connection as soon as no request needs it, also in pools that a redirect of a running call adds. */
     public function close(): void
     {
         $this->isClosing = true;
@@ -178,7 +178,7 @@ final class OriginPools
         $this->timer->stop();
     }
 
-    /** In a forked child, forgets the parent's connections. Returns whether this process is such a child. */
+    /** Forgets the parent's connections in a fork. Returns true at the first call in the fork, otherwise false. */
     public function leaveToParent(): bool
     {
         if ($this->ownerPid === getmypid()) {
@@ -200,7 +200,7 @@ final class OriginPools
         }
     }
 
-    /** Closes connections that were idle for too long, and removes pools without connections and waiting requests. */
+    /** Closes expired idle connections. Removes pools that have neither connections nor waiting requests. */
     private function checkIdle(): void
     {
         $this->idleTimer = '';

@@ -107,8 +107,8 @@ final readonly class OutgoingRequest
     }
 
     /**
-     * Returns the request with a single Cookie field: RFC 6265, 5.4. This field has all cookies of the request. It also
-     * has those cookies of the jar whose names the request does not use.
+     * Returns the request with a single Cookie field: RFC 6265, 5.4. This field has all cookies of the request, and
+     * those cookies of the jar whose names the request does not use.
      *
      * @param string $ofJar cookies of the jar, as the value of a Cookie field; '' for none
      */

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Client;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
 
-/** A string as a request body that reports each read. The first read begins once the request has a connection. */
+/** A string as the body of a request. Reports each read; the first read means that the request has a connection. */
 final class ReportedText implements StreamInterface
 {
     use ReadOnlyStream;
@@ -24,7 +24,7 @@ final class ReportedText implements StreamInterface
         private readonly \Closure $onRead,
     ) {}
 
-    /** Reads a short string, so that it can be sent together with the head. Returns $this for a longer string. */
+    /** Reads a short string, so that the caller can send it together with the head. Returns $this for a long string. */
     public function readIfShort(): self|string
     {
         return \strlen($this->text) > self::MAX_READ_BYTES ? $this : $this->read(self::MAX_READ_BYTES);

@@ -25,12 +25,12 @@ final class ResponseBody implements StreamInterface
 {
     use ReadOnlyStream;
 
-    /** Maximum bytes that read() keeps, so that the body can be read a second time. */
+    /** Once this many bytes are kept, read() replaces them by the next bytes, and the body can't be read again. */
     private const MAX_KEPT_BYTES = 65_536;
 
     private const READ_BYTES = 65_536;
 
-    /** Received bytes of the body. Once earlier bytes were discarded, only the bytes of the last piece are here. */
+    /** Received bytes of the body: all bytes, or after a discard only those of the last piece. */
     private string $bytes = '';
     private int $offset = 0;
 
@@ -157,13 +157,13 @@ final class ResponseBody implements StreamInterface
         return $bytes;
     }
 
-    /** Records that the caller still reads, so that {@see StallTimeout} does not fail requests that wait. */
+    /** Records that the caller still reads. Otherwise, {@see StallTimeout} could make waiting requests fail. */
     public function markUsed(): void
     {
         $this->connection?->markUsed();
     }
 
-    /** Returns true after {@see close()}, although read() then throws. */
+    /** Returns true at the end of the body, and also after {@see close()}, although read() then throws. */
     public function eof(): bool
     {
         return $this->isClosed
@@ -210,7 +210,7 @@ final class ResponseBody implements StreamInterface
         }
     }
 
-    /** @param bool $keeps true to keep all bytes, for getContents(); false to discard them after MAX_KEPT_BYTES */
+    /** @param bool $keeps true to keep all bytes, for getContents(); false to discard bytes after MAX_KEPT_BYTES */
     private function receive(bool $keeps): void
     {
         $connection = $this->connection;

@@ -61,7 +61,7 @@ final readonly class ResponseHead
         }
         $length = self::length($fields);
         // A proxy may see another end of the body if Transfer-Encoding occurs in HTTP/1.0 or together with
-        // Content-Length (RFC 9112, 6.3). So this connection is not used for another request.
+        // Content-Length (RFC 9112, 6.1 and 6.3). So this connection is not used for another request.
         $isAmbiguous = $coding !== '' && ($isHttp10 || $length !== null);
         $connectionOptions = isset($fields['connection']) ? Fields::members($fields['connection'][1]) : [];
 

@@ -15,12 +15,12 @@ final class StallTimeout implements Cancellation
 {
     use CancellationCallbacks;
 
-    /** Maximum interval of the checks, in seconds. The event loop does not support much longer timers. */
+    /** Maximum interval of the checks, in seconds. The timeout may be INF or too long for a timer of the loop. */
     private const MAX_INTERVAL = 60.0;
 
     private readonly string $timer;
 
-    /** @param \Closure(): float $unusedSeconds returns the time since a fiber has used a connection; 0 during a use */
+    /** @param \Closure(): float $unusedSeconds returns the time since a fiber last used a connection; 0 during a use */
     public function __construct(float $seconds, \Closure $unusedSeconds)
     {
         $begin = hrtime(true);

@@ -10,8 +10,8 @@ use Symfony\Component\HttpClient\Exception\TransportException;
 use Symfony\Component\HttpClient\Response\StreamableInterface;
 
 /**
- * The body of a request for Symfony. After a redirect, the body is sent again from its beginning. Therefore, up to
- * MAX_KEPT_BYTES that were read from a closure, pipe, socket or user-space stream are kept.
+ * The body of a request for Symfony. After a redirect, the client sends the body again from its beginning. So this
+ * object keeps up to MAX_KEPT_BYTES that it has read from a closure, pipe, socket or user-space stream.
  */
 final class SymfonyBody
 {
@@ -28,7 +28,7 @@ final class SymfonyBody
     /** Stream of a resource that is seekable, and whose reads can't suspend; null for other bodies. */
     private readonly ?SymfonyFile $file;
 
-    /** Bytes returned by read(), for a request after a redirect; null if too many, or if redirects are ignored. */
+    /** Bytes returned by read(), for a request after a redirect; null if too many, or if redirects are not followed. */
     private ?string $kept;
 
     /** Number of bytes that {@see read()} has returned, whether they are kept or not. */
@@ -83,7 +83,7 @@ final class SymfonyBody
     }
 
     /**
-     * Returns the whole body for the first request, or for a request that follows a redirect.
+     * Returns a stream of the whole body, for the first request or for a request that follows a redirect.
      *
      * @param \Closure(int): void $onSent gets the number of bytes of each piece. Its first call, perhaps with 0, means
      *     that the request has a connection
@@ -110,8 +110,8 @@ final class SymfonyBody
     }
 
     /**
-     * Must be called before the caller uses its resource again. A running upload goes on reading the resource, and
-     * restores the position in it after each read.
+     * Moves the resource back to the body's start. Must be called before the caller uses its resource again. A running
+     * upload goes on reading the resource, and restores the position of the resource after each read.
      */
     public function release(): void
     {
@@ -248,7 +248,7 @@ final class SymfonyBody
         return $piece;
     }
 
-    /** Returns '' at the end, and also if a resource that does not block has no bytes. */
+    /** Returns '' at the end, while a non-blocking resource has no bytes, or while another fiber reads the resource. */
     private function nextPiece(): string
     {
         if ($this->body instanceof \Closure) {

@@ -40,10 +40,10 @@ final class SymfonyFile implements StreamInterface
     public function __construct(private mixed $resource)
     {
         $position = (int) ftell($resource);
-        [$start, $left] = self::$reads[get_resource_id($resource)] ?? [$position, $position];
-        // Another request may have read from the same resource. If the resource is still where that read left it, the
-        // caller has not moved it. Then this body begins where the body of that request begins.
-        $this->start = $position === $left ? $start : $position;
+        [$start, $readEnd] = self::$reads[get_resource_id($resource)] ?? [$position, $position];
+        // Another request may have read from the same resource. If the resource still has the position after that
+        // read, the caller has not moved the resource. Then this body begins where the body of that request begins.
+        $this->start = $position === $readEnd ? $start : $position;
     }
 
     public function secondReader(): self
@@ -70,9 +70,9 @@ final class SymfonyFile implements StreamInterface
         }
         $this->isReleased = true;
         $id = get_resource_id($this->resource);
-        [$start, $left] = self::$reads[$id] ?? [0, null];
+        [$start, $readEnd] = self::$reads[$id] ?? [0, null];
         unset(self::$reads[$id]);
-        if (\is_resource($this->resource) && ftell($this->resource) === $left) {
+        if (\is_resource($this->resource) && ftell($this->resource) === $readEnd) {
             fseek($this->resource, $start);
         }
     }

@@ -68,7 +68,7 @@ final class SymfonyReceiver
      */
     private ?\Throwable $thrown = null;
 
-    /** When request bytes were last sent, in seconds by hrtime(); INF while the request waits for a connection. */
+    /** Seconds by hrtime() when the request got a connection or last sent bytes; INF while waiting for a connection. */
     private float $progressAt = \INF;
 
     /**
@@ -108,8 +108,8 @@ final class SymfonyReceiver
     }
 
     /**
-     * Lets the request run until the head arrives, although its response is being destroyed. Logs a warning if the
-     * request fails or the status is 300 or more. A destructor calls this only if it can't wait for the head.
+     * Lets the request of a destroyed response run until the head arrives; at the end of the script, ends the request.
+     * Logs a warning if the request fails or the status is 300 or more. Called if a destructor can't wait for the head.
      */
     public function detach(?LoggerInterface $logger): void
     {
@@ -166,7 +166,7 @@ final class SymfonyReceiver
         }
     }
 
-    /** Ends the request, because the event loop does not run any more. */
+    /** Ends the request at the end of the script, because the event loop no longer runs. Logs a warning. */
     public function abandon(?LoggerInterface $logger): void
     {
         $this->cancel();
@@ -189,7 +189,7 @@ final class SymfonyReceiver
 
     private function releaseBody(): void
     {
-        if (!$this->isInFork()) { // a seek in a fork also moves the file's position in its parent
+        if (!$this->isInFork()) { // a seek in a fork also moves the file's position in the parent process
             $this->transfer?->body->release();
         }
     }
@@ -263,7 +263,7 @@ final class SymfonyReceiver
     }
 
     /**
-     * Waits for the head. The idle timeout starts when the request gets a connection, sends bytes or ends a pause.
+     * Waits for the head. The idle timeout restarts when the request gets a connection, sends bytes or ends a pause.
      *
      * @throws \Throwable when the request fails, or its idle timeout has passed
      */

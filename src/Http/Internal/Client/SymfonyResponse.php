@@ -188,7 +188,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         }
     }
 
-    /** Returns an exception if the current fiber can't wait for the head, because PHP is destroying the fiber. */
+    /** Returns an exception if PHP is destroying the current fiber, which therefore can't wait for the head. */
     private function obstacleInFiber(): ?CannotWaitException
     {
         return $this->receiver->isAwaitingHead() && \Fiber::getCurrent() !== null
@@ -202,14 +202,14 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         return $initializer !== null && $info['error'] === null && !$didTimeout;
     }
 
-    /** Returns whether a destructor may wait for the head. At the end of the script, {@see SymfonyShutdown} waits. */
+    /** Returns whether a destructor can wait for the head, and {@see SymfonyShutdown} has not waited for it before. */
     private static function canWaitFor(SymfonyReceiver $receiver): bool
     {
         return !SymfonyShutdown::hasWaitedFor($receiver) && FiberSwitch::obstacle() === null;
     }
 
     /**
-     * Returns whether PHP calls the destructor in its fiber for garbage collection (PHP 8.4 and later). After a wait in
+     * Returns whether the destructor runs in PHP's fiber for garbage collection (PHP 8.4 and later). After a wait in
      * this fiber, an exception would not reach the application, but end the event loop.
      */
     private static function isInCollectorFiber(): bool
@@ -259,8 +259,8 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     }
 
     /**
-     * Returns the name of the Symfony function that has called getInfo('error'), if this function waits for the head
-     * when there is no error. If the wait is impossible, getInfo() returns the reason as an error, to prevent the wait.
+     * Returns the name of the Symfony function that called getInfo('error'), if that function waits for the head unless
+     * it gets an error. If such a wait is impossible, getInfo() prevents the wait: it returns the reason as an error.
      */
     private static function callerBeforeWait(): ?string
     {
@@ -285,7 +285,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         self::awaitFirstChunk($response);
         $error = $response->info['error'];
         if (!$response->receiver->hasHead && \is_string($error)) {
-            $response->initializer = $initializer; // each further call throws, too
+            $response->initializer = $initializer; // so that each further call throws, too
 
             throw new TransportException($error);
         }

@@ -30,7 +30,7 @@ final class SymfonyShutdown
 
     private function __construct() {}
 
-    /** Must be called before PHP calls shutdown functions. PHP ignores those that destructors register later. */
+    /** Registers the wait. Must be called before PHP calls the shutdown functions: PHP ignores those of destructors. */
     public static function register(): void
     {
         if (self::$receivers === null) {
@@ -46,7 +46,7 @@ final class SymfonyShutdown
         }
     }
 
-    /** Returns whether the wait at the script's end included this request. A destructor may begin a request later. */
+    /** Returns whether the wait at the script's end included this request. Destructors may begin requests later. */
     public static function hasWaitedFor(SymfonyReceiver $receiver): bool
     {
         return self::$isWaitOver && isset(self::$receivers[$receiver]);

@@ -19,17 +19,17 @@ final class SymfonyState extends ClientState
     /** Maximum bytes of a stored piece. Symfony decompresses a piece in one call: 16 KiB to at most about 16 MiB. */
     private const PIECE_BYTES = 16_384;
 
-    /** Maximum number of stored pieces of a body, which have 1 MiB together. */
+    /** Maximum number of stored pieces of a body. Together, the pieces have at most 1 MiB. */
     private const MAX_PIECES = 64;
 
-    /** @var array<array-key, array<int, DeferredFuture<mixed>>> waits for the next part, by id of response */
+    /** @var array<array-key, array<int, DeferredFuture<mixed>>> pending waits for the next part, by id of response */
     private array $waits = [];
 
     /** @var list<array-key> ids of the responses for which the next call of {@see await()} waits */
     private array $awaited = [];
 
     /**
-     * Stores parts of a response in Symfony's format: bytes of the body, or a chunk. The last two parts of a
+     * Stores parts of a response in Symfony's format: bytes of the body, or a FirstChunk. The last two parts of a
      * response are null and its failure (null for a success). Ignores a response that the caller has dropped.
      */
     public function add(string $id, mixed ...$activities): void
@@ -58,7 +58,7 @@ final class SymfonyState extends ClientState
         }
     }
 
-    /** Returns how many bytes of a body can be added now; 0 while 1 MiB is stored that the caller has not read. */
+    /** Returns how many bytes of a body can be added now; 0 while 1 MiB of unread bytes is stored. */
     public function freeBytes(string $id): int
     {
         $parts = $this->parts($id);
@@ -98,7 +98,7 @@ final class SymfonyState extends ClientState
         }
     }
 
-    /** @param list<array-key> $ids for {@see await()}. Another fiber may replace them if this fiber suspends first */
+    /** @param list<array-key> $ids for {@see await()}. Another fiber may replace them if this fiber suspends earlier */
     public function expect(array $ids): void
     {
         $this->awaited = $ids;

@@ -193,7 +193,7 @@ final class SymfonyTransfer
         }
     }
 
-    /** Returns the proxies of the options. Missing proxies are taken from `$_SERVER`, as in Symfony's own clients. */
+    /** Returns the proxies of the options, and missing proxies from `$_SERVER`. http_proxy does not apply to https. */
     private function proxy(): Proxy
     {
         $given = array_filter([

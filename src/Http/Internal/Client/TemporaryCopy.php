@@ -54,8 +54,8 @@ final class TemporaryCopy
             $count = self::MAX_FILES;
 
             throw SymfonyBody::unreadable(
-                "{$count} temporary copies of other bodies wait to be sent. Call getStatusCode() of each response"
-                    . ' before you destroy the response: it waits for the head of the response',
+                "{$count} temporary copies of other bodies wait to be sent. Before you destroy a response, call its"
+                    . ' getStatusCode(), which waits for the head of the response',
             );
         }
         ++self::$fileCount;
