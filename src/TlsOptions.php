@@ -23,7 +23,7 @@ final readonly class TlsOptions
      * @param bool        $verifyPeer  whether the server must prove its name with a certificate of a trusted
      *                                 authority. With false, an attacker can pose as the server
      *
-     * @throws \ValueError when a file can't be read
+     * @throws \ValueError when a file can't be read, or $key is set without $certificate
      */
     public function __construct(
         ?string $caFile = null,

@@ -30,13 +30,13 @@ final readonly class Readiness
         return new self('draining', []);
     }
 
-    /** All processes that are not stopping have the maximum number of connections, and new connections wait. */
+    /** In each process that is not stopping, new connections have waited for a second or more, for lack of room. */
     public static function full(): self
     {
         return new self('full', []);
     }
 
-    /** The supervisor, or each of its processes, does not respond in time (ProcessServers::TIMEOUT_FOR_HEALTH). */
+    /** The supervisor did not answer within ProcessServers::TIMEOUT_FOR_HEALTH, or no process answered in time. */
     public static function stuck(): self
     {
         return new self('stuck', []);

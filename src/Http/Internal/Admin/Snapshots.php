@@ -10,7 +10,7 @@ use Spindle\Http\HttpServerStatistics;
 use Spindle\Http\ServerSentEvent;
 use Spindle\Internal\Async\Condition;
 
-/** Creates the data of the status page as JSON, once a second. The page computes rates from two snapshots. */
+/** Creates the data of the status page as JSON, once a second. The page computes rates from successive snapshots. */
 final readonly class Snapshots
 {
     private const INTERVAL_SECONDS = 1;
@@ -18,7 +18,7 @@ final readonly class Snapshots
     public function __construct(private ServerOverview $overview) {}
 
     /**
-     * Yields snapshots until the servers stop, so that an open page does not delay the stop.
+     * Yields snapshots until the servers begin to stop, so that an open page does not delay the stop.
      *
      * @return \Generator<int, ServerSentEvent>
      */
@@ -30,7 +30,7 @@ final readonly class Snapshots
         } while ($statistics->isReady() && self::waitForInterval($cancellation));
     }
 
-    /** @return bool whether the client is still connected */
+    /** @return bool false if the request was cancelled, for example because the client has disconnected */
     private static function waitForInterval(?Cancellation $cancellation): bool
     {
         try {

@@ -77,7 +77,7 @@ final class Totals
         $this->addPools($server, true);
     }
 
-    /** Adds a server's routes with counts of 0, up to `$maxRoutes` in all, so later routes can't take their places. */
+    /** Adds a server's new routes with counts of 0, until there are `$maxRoutes`. Later routes count as "other". */
     public function addRoutes(HttpServerStatistics $server): void
     {
         foreach ($server->routes as $name => $_) {

@@ -11,9 +11,9 @@ final readonly class ByteRange
     private function __construct(public int $first, public int $last, private int $size) {}
 
     /**
-     * Returns the satisfiable ranges of a Range field: each has bytes that are in the file. The list may be empty.
+     * Returns those ranges of a Range field that contain bytes of the file. The list may be empty.
      *
-     * @return list<self>|null null to ignore the field: it is malformed, its unit is not bytes, or the file is empty
+     * @return list<self>|null null to ignore the field, because it is malformed, has another unit, or the file is empty
      */
     public static function list(string $field, int $size): ?array
     {
@@ -51,7 +51,7 @@ final readonly class ByteRange
         return $first !== '' && $last !== '' ? (int) $first <= (int) $last : $first !== $last;
     }
 
-    /** Returns the part of a range that is in the file; null if no byte is. (int) limits the numbers to PHP_INT_MAX. */
+    /** Returns the part of a range that is in the file, or null. A cast to int limits a number to PHP_INT_MAX. */
     private static function within(string $first, string $last, int $size): ?self
     {
         if ($first === '') {

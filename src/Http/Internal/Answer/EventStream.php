@@ -14,7 +14,7 @@ use Spindle\Internal\Async\Coroutine;
 
 /**
  * A response body of server-sent events. The iterator of the events runs in a separate fiber, and produces an event
- * only after the previous event was read. If no event arrives within the heartbeat interval, the reader gets a comment.
+ * only after the previous event was read. Without an event for `$heartbeat` seconds, the reader gets a comment.
  *
  * When the stream is closed, a suspended reader resumes and finds the end of the stream.
  *
@@ -105,7 +105,7 @@ final class EventStream implements StreamInterface
         return $this->running;
     }
 
-    /** Waits up to $timeout seconds until a closed stream's iterator ends, because its `finally` blocks may suspend. */
+    /** Waits up to $timeout seconds for the end of a closed stream's iterator, whose `finally` blocks may suspend. */
     public function awaitEnd(float $timeout): void
     {
         if ($this->running) {
@@ -120,7 +120,7 @@ final class EventStream implements StreamInterface
         $this->suspend($this->heartbeat, $this->sendHeartbeat(...));
     }
 
-    /** @param \Closure(): void $onTimeout must call {@see wake()} */
+    /** @param \Closure(): void $onTimeout must end the wait with {@see wake()} */
     private function suspend(float $timeout, \Closure $onTimeout): void
     {
         $reader = new Condition();
@@ -135,7 +135,7 @@ final class EventStream implements StreamInterface
         }
     }
 
-    /** Makes the event loop run the iterator up to its next event. If the stream is closed, ends the iterator. */
+    /** Makes the event loop run the iterator up to its next event, or end the iterator if the stream is closed. */
     private function start(): void
     {
         if (!$this->running && $this->events !== null) {
@@ -144,7 +144,7 @@ final class EventStream implements StreamInterface
         }
     }
 
-    /** Runs the iterator up to its next event. Returns whether more events may follow. */
+    /** Runs the iterator up to its next event, or ends that of a closed stream. Returns whether events may follow. */
     private function advance(): bool
     {
         try {

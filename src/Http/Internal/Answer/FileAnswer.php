@@ -13,7 +13,7 @@ final class FileAnswer
 {
     private function __construct() {}
 
-    /** @param array<string, string|list<string>> $headers replace the header fields that describe the file */
+    /** @param array<string, string|list<string>> $headers replace the header fields that are derived from the file */
     public static function of(
         OpenFile $file,
         string $type,
@@ -28,7 +28,7 @@ final class FileAnswer
             'ETag' => $file->etag($now),
             'Accept-Ranges' => 'bytes',
         ]);
-        // Conditions count only for GET and HEAD. For other methods, a refusal is too late: the handler has acted.
+        // Conditional headers count only for GET and HEAD. Otherwise, 412 would be too late: the handler has acted.
         if (!\in_array($request->getMethod(), ['GET', 'HEAD'], true)) {
             return $response->withBody($file->whole());
         }
@@ -45,7 +45,7 @@ final class FileAnswer
         };
     }
 
-    /** Returns the whole file unless exactly one part is requested. Returns 416 if no requested part is in the file. */
+    /** Returns the requested part; 416 if it is not in the file; the whole file for several parts or none. */
     private static function content(
         Response $response,
         OpenFile $file,

@@ -87,7 +87,7 @@ final readonly class OpenFile
 
     /**
      * Returns the Last-Modified time. While the modification is recent, the file may change again in the same second.
-     * The returned time is then 1 s too early. The correct time, returned later, makes clients load the file again.
+     * So the returned time is then 1 s too early. Later, the correct time makes clients load the file again.
      */
     public function lastModified(int $now): int
     {

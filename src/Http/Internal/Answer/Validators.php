@@ -12,7 +12,7 @@ final readonly class Validators
     private const ETAG_PATTERN = '@(W/)?("[\x21\x23-\x7e\x80-\xff]*+")@';
 
     /**
-     * @param string   $tag      with its quotes
+     * @param string   $tag      ETag with its quotes
      * @param int|null $modified Unix time; null when unknown
      * @param int      $now      Unix time
      */

@@ -44,8 +44,8 @@ final class AppLoader
     }
 
     /**
-     * Makes an application from the value that a file, a container or a factory has returned. Calls a closure that has
-     * no parameters. The closure is a handler if it returns a response, and otherwise a factory.
+     * Makes an application from the value that a file, a container or a factory has returned. Calls this value if it is
+     * a closure without parameters. If the call returns a response, the closure is a handler, otherwise a factory.
      */
     private static function resolve(string $file, string $source, mixed $value, bool $mayBeFactory): Application
     {

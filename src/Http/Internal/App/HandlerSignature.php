@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\App;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Internal\Message\Request;
 
-/** Checks whether a closure can be called with only a request. */
+/** Checks whether a closure with parameters can be called with only a request. */
 final readonly class HandlerSignature
 {
     /** Why the closure can't be called, such as "needs 2 arguments"; null when it can. */
@@ -42,7 +42,7 @@ final readonly class HandlerSignature
         };
     }
 
-    /** Returns whether a request can be a `$class`. Middleware can replace requests by objects of another library. */
+    /** Returns whether a request can be a `$class`. Middleware may pass on a request object of another library. */
     private static function mayBeRequest(string $class): bool
     {
         return is_a(Request::class, $class, true)

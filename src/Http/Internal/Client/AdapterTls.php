@@ -12,11 +12,11 @@ final class AdapterTls
     private function __construct() {}
 
     /**
-     * @param string|null $caFile null for the file of `$default`
-     * @param string|null $certificate null for that of `$default`, with the key of `$default` if `$key` is null
-     * @param string|null $key null if `$certificate` contains the key
+     * @param string|null $caFile null to use the file of `$default`
+     * @param string|null $certificate null to use the certificate of `$default`, and also its key if `$key` is null
+     * @param string|null $key null if the file `$certificate` also has the key
      *
-     * @throws \ValueError when a file can't be read
+     * @throws \ValueError when a file can't be read, or there is a key without a certificate
      */
     public static function merge(
         TlsOptions $default,

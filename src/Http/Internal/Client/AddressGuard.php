@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Client;
 
 use Spindle\Http\Internal\IpNetwork;
 
-/** Distinguishes public IP addresses from those of private networks. */
+/** Checks whether IP addresses are public, that is, globally reachable. */
 final class AddressGuard
 {
     /**

@@ -9,10 +9,10 @@ final class Call
 {
     private bool $hasFailed = false;
 
-    /** @param int $failedTotal number of failed calls of the client */
+    /** @param int $failedTotal counter of the client's failed calls */
     public function __construct(private int &$failedTotal) {}
 
-    /** Called when the call throws an exception, and when a later read of its response throws one. */
+    /** Counts a failure of the call itself, or of a later read of its response. */
     public function countFailure(): void
     {
         $this->failedTotal += $this->hasFailed ? 0 : 1;

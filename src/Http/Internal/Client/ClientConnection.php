@@ -20,8 +20,8 @@ use Spindle\Internal\Warnings;
 final class ClientConnection
 {
     /**
-     * Bounds of the maximum size of a read, in bytes. A full read multiplies the maximum by READ_FACTOR, and a small
-     * read divides it. Without TLS, PHP allocates the maximum for each read, even if few bytes arrive.
+     * Limits of {@see $readBytes}, the number of bytes that a read requests. A full read multiplies this number by
+     * READ_FACTOR, and a small read divides it. Without TLS, PHP allocates this number of bytes even if few arrive.
      */
     private const MIN_READ_BYTES = 8_000;
     private const MAX_READ_BYTES = 512_000;
@@ -89,7 +89,7 @@ final class ClientConnection
     /** Time by hrtime() when the current wait began. */
     private int $waitsSince = 0;
 
-    /** Time by hrtime() of the last progress of sending: bytes were added or accepted, or the upload ended. */
+    /** Time by hrtime() when sending last made progress: bytes were added or accepted, or the upload ended. */
     public int $sentAt = 0;
 
     /** Whether an {@see Upload} will send further bytes of the request's body. */
@@ -145,7 +145,7 @@ final class ClientConnection
         $this->usedAt = hrtime(true);
     }
 
-    /** Returns whether no fiber has used the response for {@see UNREAD_TIMEOUT}, or `readTimeout` if that is less. */
+    /** Returns whether no fiber has used the response for UNREAD_TIMEOUT seconds, or `readTimeout` if that is less. */
     public function isUnread(): bool
     {
         $seconds = min(self::UNREAD_TIMEOUT, $this->options->readTimeout);
@@ -153,7 +153,7 @@ final class ClientConnection
         return hrtime(true) - $this->usedAt > $seconds * 1e9;
     }
 
-    /** Sends bytes as soon as the server accepts them. Does not wait. */
+    /** Sends bytes without waiting. If the server does not accept all of them now, the event loop sends the rest. */
     public function write(#[\SensitiveParameter] string $bytes): void
     {
         $this->sentAt = hrtime(true);
@@ -166,7 +166,7 @@ final class ClientConnection
 
     /**
      * Sends bytes as {@see write()} does, and waits while more than MAX_UNSENT_BYTES are unsent. This wait has no
-     * deadline. Returns false once the connection has ended.
+     * deadline of its own. Returns false once the connection has ended.
      */
     public function send(#[\SensitiveParameter] string $bytes): bool
     {
@@ -206,7 +206,7 @@ final class ClientConnection
      *
      * @param string $for purpose of the wait, such as "the response", for messages
      * @param string $option name of the option in {@see RequestOptions} that set `$seconds`, for messages
-     * @param bool $isFirst true right after sending the request. No byte can have arrived, so receive() waits at once
+     * @param bool $isFirst true right after sending the request. Bytes are unlikely then, so receive() waits at once
      *
      * @return bool false when the connection has ended
      *
@@ -215,7 +215,7 @@ final class ClientConnection
     public function receive(string $for, float $seconds, string $option, bool $isFirst = false): bool
     {
         if (!$isFirst) {
-            // Timer and cancellation end only waits. With available bytes, receive() does not wait, so it checks both.
+            // The timer and the cancellation end only waits. Available bytes need no wait, so both are checked here.
             $this->cancellation?->throwIfRequested();
             if (!$this->isWithinLimit()) {
                 throw TimedOutException::ofRequest($this->options, $for);
@@ -342,7 +342,7 @@ final class ClientConnection
         $this->hasEnded = $bytes === false || stream_get_meta_data($this->stream)['eof'];
     }
 
-    /** Detects the end without TLS. After a reset or timeout, the socket has no peer name; after a FIN, it has one. */
+    /** Detects the end without TLS. The socket still has a peer name after a FIN, but not after a reset or timeout. */
     private function detectPlainEnd(string|false $bytes): void
     {
         $this->hasEnded = $bytes === '' || feof($this->stream);
@@ -374,8 +374,8 @@ final class ClientConnection
 
     /**
      * Returns the deadline of the current wait, at most {@see $totalDeadline}. While bytes are unsent, the wait ends
-     * `readTimeout` after the last progress of sending ({@see $sentAt}). Otherwise, a timeout counts from the start of
-     * the wait or later progress of sending: `readTimeout` during an upload, {@see $seconds} without an upload.
+     * `readTimeout` after {@see $sentAt}. Otherwise, the timeout begins at $waitsSince or $sentAt, whichever is later.
+     * This timeout is `readTimeout` during an upload, and {@see $seconds} without an upload.
      */
     private function waitEnds(): int
     {

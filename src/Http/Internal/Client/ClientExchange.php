@@ -18,7 +18,7 @@ final class ClientExchange
     /** Seconds to wait for the server's permission to send the body: RFC 9110, 10.1.1. */
     private const CONTINUE_TIMEOUT = 1.0;
 
-    /** Methods whose requests need no Content-Length when they have no body: RFC 9110, 8.6. */
+    /** Methods whose requests need no Content-Length if there is no body: RFC 9110, 8.6. */
     private const BODILESS_METHODS = ['GET' => true, 'HEAD' => true, 'DELETE' => true, 'OPTIONS' => true];
 
     private bool $hasInterimResponse = false;
@@ -29,7 +29,7 @@ final class ClientExchange
     /**
      * @param string $targetPrefix scheme and authority to put before the path if a proxy relays the request
      *     (RFC 9112, 3.2.2); otherwise ''
-     * @param bool $mayExpect whether to send `Expect: 100-continue` before a large body
+     * @param bool $mayExpect whether `Expect: 100-continue` may be sent before a large body
      */
     public function __construct(
         private readonly ClientConnection $connection,
@@ -45,7 +45,7 @@ final class ClientExchange
      * sent, the upload continues while the response is read. A status of 400 or more stops the upload (RFC 9112, 9.5).
      *
      * @return array{ResponseHead, Upload|null} the head, and the upload of a stream. The upload may still be running.
-     *     The upload is null if the body is a string, or if the server has refused the body before it was sent
+     *     The upload is null if the body is a string, or if the server sent this response instead of 100 (Continue)
      *
      * @throws TimedOutException|MalformedResponseException|ConnectionEndedException|ClosedException
      * @throws UnreadableBodyException
@@ -98,8 +98,8 @@ final class ClientExchange
     }
 
     /**
-     * Returns the caller's Content-Length for a stream of unknown size. Returns null for 0: the client would read no
-     * bytes of the stream, and so would lose them if there are any.
+     * Returns the caller's Content-Length for a stream of unknown size; null if it is absent, malformed or 0. With 0,
+     * the client would not read the stream, and would lose any bytes in it.
      */
     private function declaredSize(): ?int
     {
@@ -113,7 +113,7 @@ final class ClientExchange
         $fields = $this->request->fields;
         $url = $this->request->url;
         $lines = isset($fields['host']) ? '' : "Host: {$url->authority}\r\n";
-        // Only a relaying proxy gets the caller's Proxy-Authorization. Credentials in its URL replace this field.
+        // Only a relaying proxy gets the caller's Proxy-Authorization. Credentials in the proxy's URL replace it.
         if ($this->targetPrefix === '' || $this->proxyAuthorization !== '') {
             unset($fields['proxy-authorization']);
         }
@@ -162,7 +162,7 @@ final class ClientExchange
         }
     }
 
-    /** @return ResponseHead|null the final response if the server rejects the body; null to send the body */
+    /** @return ResponseHead|null the final response if the server has already sent one; null to send the body */
     private function awaitContinue(): ?ResponseHead
     {
         try {

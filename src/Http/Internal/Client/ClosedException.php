@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Client;
 
 /**
- * The client was closed or killed, or a fork has inherited the request. The message becomes `$why` of
- * {@see IsFailureOfRequest::of()}.
+ * The client was closed or killed, or this process is a fork that has inherited the request. The message becomes
+ * `$why` of {@see IsFailureOfRequest::of()}.
  */
 final class ClosedException extends \RuntimeException
 {

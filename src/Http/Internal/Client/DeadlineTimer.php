@@ -17,7 +17,7 @@ final class DeadlineTimer
 
     private string $timer = '';
 
-    /** Adds `$seconds` to `$start`, a time by hrtime() (null: now). Returns PHP_INT_MAX for 1e9 seconds or more. */
+    /** Returns the time by hrtime() `$seconds` after `$start` (null: now); PHP_INT_MAX for 1e9 seconds or more. */
     public static function after(float $seconds, ?int $start = null): int
     {
         return $seconds < 1e9 ? (int) (($start ?? hrtime(true)) + $seconds * 1e9) : \PHP_INT_MAX;
@@ -76,7 +76,7 @@ final class DeadlineTimer
                 $next = min($next, $connection->deadline);
             }
         }
-        if ($next < $this->firesAt) { // expire() may have set an earlier time
+        if ($next < $this->firesAt) { // expire() may have scheduled an earlier time
             $this->schedule($next);
         }
     }

@@ -15,7 +15,7 @@ final class EventReader
     private const MAX_EVENT_BYTES = 16_777_216;
 
     private string $buffer = '';
-    private bool $isAfterStart = false;
+    private bool $isAfterStart = false; // the byte order mark, if there is one, was skipped
 
     /** Whether the last received byte was "\r". If "\n" follows, both are one line end. */
     private bool $isAfterReturn = false;
@@ -91,8 +91,8 @@ final class EventReader
         $start = 0;
         $searchFrom = \strlen($this->buffer); // no line end precedes this position
         $this->buffer .= $bytes;
-        $mayBeginMark = str_starts_with("\u{feff}", $this->buffer) && $this->buffer !== "\u{feff}";
-        if (!$this->isAfterStart && !$mayBeginMark) {
+        $isPartOfBom = str_starts_with("\u{feff}", $this->buffer) && $this->buffer !== "\u{feff}";
+        if (!$this->isAfterStart && !$isPartOfBom) {
             $this->isAfterStart = true;
             $start = $searchFrom = str_starts_with($this->buffer, "\u{feff}") ? 3 : 0;
         }

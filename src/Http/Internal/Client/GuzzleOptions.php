@@ -43,7 +43,7 @@ final readonly class GuzzleOptions
     /**
      * @param array<array-key, mixed> $options
      *
-     * @throws \InvalidArgumentException when an option is not supported
+     * @throws \InvalidArgumentException when an option is not supported, or has an invalid value
      * @throws \RuntimeException when the folder of the file in the option `sink` does not exist
      */
     public function __construct(#[\SensitiveParameter] private array $options)
@@ -95,7 +95,7 @@ final readonly class GuzzleOptions
     }
 
     /**
-     * @param RequestOptions $default options of the HttpClient. docs/how-to/call-http.md says which of them apply
+     * @param RequestOptions $default options of the HttpClient. docs/how-to/call-http.md lists those that apply
      *
      * @throws \InvalidArgumentException|\ValueError when an option has a value that is not supported
      */
@@ -154,7 +154,7 @@ final readonly class GuzzleOptions
         \is_callable($callback) ? $callback(...$arguments) : null;
     }
 
-    /** @return float|null null if the option is not set or 0 */
+    /** @return float|null null if the option is not a positive number */
     private function seconds(string $name): ?float
     {
         $seconds = $this->options[$name] ?? 0;

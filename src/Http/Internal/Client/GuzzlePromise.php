@@ -17,8 +17,8 @@ use function Amp\async;
 use function Amp\Future\await;
 
 /**
- * A promise for Guzzle whose callbacks may suspend, and for which several fibers can wait. `then()` returns such
- * promises, too. Guzzle's own Promise does not support this: Promise::wait() runs Guzzle's task queue once, and then
+ * A promise for Guzzle whose callbacks may suspend, and for which several fibers can wait. `then()` returns promises of
+ * this class, too. Guzzle's own Promise does not support this: Promise::wait() runs Guzzle's task queue once, and then
  * rejects the promise if a suspended callback has not settled it yet.
  */
 final class GuzzlePromise implements PromiseInterface
@@ -74,21 +74,21 @@ final class GuzzlePromise implements PromiseInterface
         return $this->state;
     }
 
-    /** The callbacks run in the calling fiber. */
+    /** Settles the promise. Waits until its callbacks have returned, unless `$value` is a promise. */
     public function resolve($value = null): void
     {
         $this->ensurePending();
         $this->follow(self::FULFILLED, $value);
     }
 
-    /** The callbacks run in the calling fiber. */
+    /** Rejects the promise, and waits until its callbacks have returned. */
     public function reject($reason): void
     {
         $this->ensurePending();
         $this->follow(self::REJECTED, $reason);
     }
 
-    /** The callbacks run in another fiber. */
+    /** Rejects the promise, and cancels its request or source. The callbacks run in another fiber. */
     public function cancel(): void
     {
         if ($this->state !== self::PENDING) {
@@ -101,9 +101,9 @@ final class GuzzlePromise implements PromiseInterface
     }
 
     /**
-     * If `$unwrap` is false, also waits until the callbacks have returned. The reason: if a promise of Guzzle's own
-     * class depends on this promise, it calls `wait(false)` here, and expects that it is settled when the call returns.
-     * A callback of this promise settles it.
+     * If `$unwrap` is false, always waits until the callbacks have returned. If a promise of Guzzle's own class depends
+     * on this promise, Guzzle calls `wait(false)`. Before this call returns, a callback of this promise must settle the
+     * dependent promise.
      *
      * @throws CannotWaitException when PHP can't suspend the caller
      */
@@ -158,7 +158,7 @@ final class GuzzlePromise implements PromiseInterface
     }
 
     /**
-     * Settles this promise with `$result`. If a value is a promise itself, this promise is settled like that promise.
+     * Settles this promise with `$result`. If `$result` is a promise and not a reason, takes over its outcome later.
      *
      * @param self::FULFILLED|self::REJECTED|self::PENDING $state
      */
@@ -212,10 +212,10 @@ final class GuzzlePromise implements PromiseInterface
     }
 
     /**
-     * Runs Guzzle's task queue, which has the callbacks of Guzzle's own promises, in the next turn of the event loop.
-     * A fiber in Guzzle's Promise::wait() resumes before that turn, and runs the queue itself. Then a callback that
-     * suspends also suspends wait(). If the queue ran in another fiber, the callback would suspend that fiber, and
-     * wait() would reject the promise before the callback settles it.
+     * Runs Guzzle's task queue in the next turn of the event loop. This queue has the callbacks of Guzzle's promises.
+     * A fiber in Guzzle's Promise::wait() resumes before that turn, and runs the queue itself. So a callback that
+     * suspends also suspends this wait(). If the queue ran in another fiber, wait() would not be suspended, and would
+     * reject the promise before the callback settles the promise.
      */
     private static function scheduleQueue(): void
     {
