@@ -11,9 +11,9 @@ use Psr\Http\Server\RequestHandlerInterface;
 /**
  * Passes each request to a handler that handles no other request at the same time.
  *
- * Applications that keep data of a request in shared objects, such as Slim, need this pool. The constructor creates one
- * handler. If all handlers are in use, the pool creates another one. The pool keeps all handlers, and reuses the one
- * that was released last.
+ * Applications such as Slim need this pool, because they keep data of a request in shared objects. The constructor
+ * creates one handler. If all handlers are in use, the pool creates another one. The pool keeps all handlers, and
+ * reuses the one that was released last.
  *
  * A handler is released when its `handle()` returns or throws. So the handler may get another request while a generator
  * still produces the body of its previous response.

@@ -12,7 +12,7 @@ final class HttpException extends \RuntimeException implements SpindleException
 {
     /**
      * @param int                   $status  400 to 599
-     * @param string                $message shown to the client
+     * @param string                $message shown to the client; '' for the reason phrase of the status
      * @param array<string, string> $headers response headers, by name
      *
      * @throws \ValueError when the status is not an error status

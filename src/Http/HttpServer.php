@@ -32,7 +32,7 @@ use Spindle\Statistics;
  *
  * PHP has one list of headers, one session and one stack of output buffers per process. So in a handler, header(),
  * setcookie() and http_response_code() silently have no effect, and session_start() would open one session for all
- * clients. Between ob_start() and ob_get_clean(), a handler must not wait: clients would get parts of each other's
+ * clients. Between ob_start() and ob_get_clean(), a handler must not wait, or clients get parts of each other's
  * pages. Twig calls ob_start() unless its option `use_yield` is true. With `spindle serve` and ext-pcntl,
  * header(), setcookie(), http_response_code() and session_start() throw, and each fiber has its own output buffers.
  *
@@ -68,10 +68,10 @@ final class HttpServer implements Lifecycle
     private int $unanswered = 0;
 
     /**
-     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler an {@see Application}
-     *     brings its own options and logger
-     * @param HttpServerOptions|null $options replace the application's options, unless null
-     * @param LoggerInterface|null   $logger  replaces the application's logger, unless null; requests are not logged
+     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler a handler,
+     *     or an {@see Application} with a handler, options and a logger
+     * @param HttpServerOptions|null $options null for the application's options, or else the defaults
+     * @param LoggerInterface|null   $logger  null for the application's logger, or else none. Requests are not logged
      */
     public function __construct(
         RequestHandlerInterface|\Closure $handler,
@@ -143,9 +143,9 @@ final class HttpServer implements Lifecycle
     /**
      * Stops accepting connections, answers the requests that have arrived, and returns when all connections have ended.
      *
-     * If requests are unfinished when the time of the option `stopTimeout` is over, the server logs a warning with
-     * their number. If such a request has no response yet, the server sends the status 503. Then the server closes all
-     * connections. A handler that calls close() waits for itself, so its own request gets this 503.
+     * If requests are unfinished `stopTimeout` seconds after the call, the server logs a warning with their number. If
+     * such a request has no response yet, the server sends the status 503. Then the server closes all connections. A
+     * handler that calls close() waits for itself, so its own request gets this 503.
      *
      * In a fork of a process that has accepted connections, close() only closes the fork's copies of listening sockets.
      *

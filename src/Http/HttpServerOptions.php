@@ -8,9 +8,8 @@ use Spindle\Http\Internal\Server\Certificates;
 use Spindle\Internal\NumberRange;
 
 /**
- * Limits, deadlines and certificates of a server. The defaults suit most servers.
- *
- * Times are in seconds; INF means no limit. "413 beyond" means: above the limit, the server responds with status 413.
+ * Limits, deadlines and certificates of a server. The defaults suit most servers. Times are in seconds; INF means no
+ * limit. "413 beyond" means: above the limit, the server responds with status 413.
  */
 final readonly class HttpServerOptions
 {
@@ -28,7 +27,8 @@ final readonly class HttpServerOptions
      *                                   the route; 413 beyond
      * @param FormLimits $forms          limits for bodies that are parsed; 413 beyond
      * @param float $headTimeout         from the start of a connection (after its TLS handshake), or from the first
-     *                                   byte of a later request, to the end of the request's head; 408 beyond
+     *                                   byte of a later request, to the end of the head; 408 beyond. If no byte has
+     *                                   arrived, the server closes the connection without a response
      * @param float $tlsTimeout          from the start of a connection to the end of its TLS handshake
      * @param float $idleTimeout         how long a connection is kept after a response, until another request begins
      * @param float $handlerTimeout      how long a handler may take, without the time in which it waits for the
@@ -60,8 +60,8 @@ final readonly class HttpServerOptions
      * @param float $blockWarning        how long a handler may block the event loop before a warning is logged; at
      *                                   least 0.1, or 0 for no warning
      *
-     * @throws \ValueError when a number is out of its range, or $certificates has other keys than host names or
-     *                     other values than paths
+     * @throws \ValueError when a number is out of its range, a key of $certificates is not a host name, or a value of
+     *                     $certificates is not a path
      */
     public function __construct(
         public ?string $certificate = null,

@@ -35,7 +35,7 @@ final readonly class HttpServerStatistics
      *     network had too many open connections
      * @param int $evictedConnections idle connections, and connections of slow clients, that the server closed to
      *     make room for other clients
-     * @param int $maxConnections current maximum number of open connections
+     * @param int $maxConnections maximum number of open connections; open files of uploads can reduce it
      * @param bool $full whether new connections have waited for a second or more because there is no room for them
      * @param array<int, int> $answeredRequests requests that were answered, by status
      * @param array<int, int> $refusedRequests requests that the server refused before it called a handler, by status
@@ -44,7 +44,7 @@ final readonly class HttpServerStatistics
      *     answered, by their status
      * @param list<int> $durationCounts histogram of the time from a request's head to its response: the number of
      *     responses in each bucket. A response counts only in the first bucket whose bound is at least this time
-     * @param float $totalDuration sum of the times of all responses, in seconds
+     * @param float $totalDuration sum of these times of all responses, in seconds
      * @param array<string, array{int, float, int}> $routes by name: number of responses, sum of their times in seconds,
      *     number of errors. A response is an error if its status is 500 or above, or if an exception has cut it off
      * @param float $lag seconds by which the event loop was late at the last measurement

@@ -12,7 +12,7 @@ use Spindle\Http\Internal\Client\Url;
  * domain, such as com. But the jar does not know other public suffixes, such as co.uk. If a.co.uk sets a cookie for
  * co.uk, the jar sends the cookie to b.co.uk too. So use separate jars for servers of different owners.
  *
- * To save the cookies, serialize the jar. The text contains their values, so keep it as secret as a password.
+ * To save the cookies, serialize the jar. The serialized text has the values, so keep it as secret as a password.
  *
  * @phpstan-type Cookie array{
  *     name: string,
@@ -39,9 +39,9 @@ final class CookieJar implements \Countable
     private array $cookies = [];
 
     /**
-     * Stores cookies that a server has sent. Above 50 cookies of a domain, the jar drops the domain's oldest cookie
-     * without the attribute `Secure`. If all have this attribute, the jar drops the domain's oldest cookie. Above 3,000
-     * cookies in the jar, the jar drops the oldest cookie of all.
+     * Stores cookies that a server has sent. Above 50 cookies of a domain, or 3,000 in all, the jar first drops expired
+     * cookies. If the domain still has more than 50, its oldest cookie without the attribute `Secure` is dropped, or
+     * its oldest one if all have `Secure`. If the jar still has more than 3,000, the oldest cookie of all is dropped.
      *
      * @param string $url URL of the request
      * @param list<string> $values values of the response's Set-Cookie fields
@@ -58,7 +58,7 @@ final class CookieJar implements \Countable
 
     /**
      * Returns the value of the Cookie field for a URL; null if no cookie matches the URL. Cookies with longer paths
-     * come first: RFC 6265bis, 5.8.3. Cookies that do not fit into 64 KiB are left out.
+     * come first: RFC 6265bis, 5.8.3. The value ends before the first cookie with which it would exceed 64 KiB.
      */
     public function header(#[\SensitiveParameter] string $url): ?string
     {
@@ -157,7 +157,7 @@ final class CookieJar implements \Countable
             && preg_match('/[\x00-\x1f\x7f]/', $name . $value) === 0;
         $isAllowed = self::mayHaveDomain($origin, $cookie['domain'])
             && (!$cookie['isSecure'] || $origin->scheme === 'https')
-            && self::hasPromisesOfPrefix($cookie, isset($attributes['path']));
+            && self::meetsPrefixRules($cookie, isset($attributes['path']));
 
         return $isValid && $isAllowed ? $cookie : null;
     }
@@ -191,41 +191,41 @@ final class CookieJar implements \Countable
     private static function mayHaveDomain(Url $origin, string $domain): bool
     {
         return $domain === $origin->host
-            || str_contains(rtrim($domain, '.'), '.') && self::isWithin($origin->host, $domain);
+            || str_contains(rtrim($domain, '.'), '.') && self::isSubdomain($origin->host, $domain);
     }
 
     /**
-     * Returns whether a cookie has the properties that the prefix of its name promises: RFC 6265bis, 4.1.3 and 5.7.
+     * Returns whether a cookie meets the rules for names with `__Host-` or `__Secure-`: RFC 6265bis, 4.1.3 and 5.7.
      *
      * @param Cookie $cookie
      */
-    private static function hasPromisesOfPrefix(array $cookie, bool $hasPath): bool
+    private static function meetsPrefixRules(array $cookie, bool $hasPathAttribute): bool
     {
         $name = strtolower($cookie['name']);
 
         return match (true) {
             str_starts_with($name, '__host-')
-                => $cookie['isSecure'] && $cookie['isHostOnly'] && $hasPath && $cookie['path'] === '/',
+                => $cookie['isSecure'] && $cookie['isHostOnly'] && $hasPathAttribute && $cookie['path'] === '/',
             str_starts_with($name, '__secure-') => $cookie['isSecure'],
             default => true,
         };
     }
 
-    /** Above a limit, drops all expired cookies. If that is not enough, drops the cookie that {@see store()} names. */
+    /** If a limit is exceeded, drops expired cookies. If that is not enough, drops one cookie: see {@see store()}. */
     private function dropExcess(string $domain): void
     {
-        $ofDomain = array_count_values(array_column($this->cookies, 'domain'))[$domain] ?? 0;
-        if ($ofDomain <= self::MAX_COOKIES_OF_DOMAIN && \count($this->cookies) <= self::MAX_COOKIES) {
+        $countOfDomain = array_count_values(array_column($this->cookies, 'domain'))[$domain] ?? 0;
+        if ($countOfDomain <= self::MAX_COOKIES_OF_DOMAIN && \count($this->cookies) <= self::MAX_COOKIES) {
             return;
         }
         $now = time();
         $this->cookies = array_filter($this->cookies, static fn(array $cookie): bool => $cookie['expires'] > $now);
-        $siblings = array_filter($this->cookies, static fn(array $cookie): bool => $cookie['domain'] === $domain);
-        if (\count($siblings) > self::MAX_COOKIES_OF_DOMAIN) {
-            // Cookies without `Secure` are dropped first. An attacker can add many of these cookies to responses over
-            // plain HTTP, and must not displace `Secure` cookies with them.
-            $insecure = array_filter($siblings, static fn(array $cookie): bool => !$cookie['isSecure']);
-            unset($this->cookies[array_key_first($insecure) ?? array_key_first($siblings)]);
+        $sameDomain = array_filter($this->cookies, static fn(array $cookie): bool => $cookie['domain'] === $domain);
+        if (\count($sameDomain) > self::MAX_COOKIES_OF_DOMAIN) {
+            // An attacker in the network can add many cookies to responses over plain HTTP. These cookies have no
+            // `Secure`. They are dropped first, because they must not displace cookies with `Secure`.
+            $insecure = array_filter($sameDomain, static fn(array $cookie): bool => !$cookie['isSecure']);
+            unset($this->cookies[array_key_first($insecure) ?? array_key_first($sameDomain)]);
         } elseif (\count($this->cookies) > self::MAX_COOKIES) {
             unset($this->cookies[array_key_first($this->cookies)]);
         }
@@ -244,8 +244,8 @@ final class CookieJar implements \Countable
                 continue;
             }
             $isSameSite = $other['domain'] === $cookie['domain']
-                || self::isWithin($other['domain'], $cookie['domain'])
-                || self::isWithin($cookie['domain'], $other['domain']);
+                || self::isSubdomain($other['domain'], $cookie['domain'])
+                || self::isSubdomain($cookie['domain'], $other['domain']);
             if ($isSameSite && self::isPathWithin($cookie['path'], $other['path'])) {
                 return true;
             }
@@ -280,7 +280,7 @@ final class CookieJar implements \Countable
         return self::isPathWithin($url->path(), $cookie['path'])
             && (!$cookie['isSecure'] || $url->scheme === 'https')
             && ($url->host === $cookie['domain']
-                || !$cookie['isHostOnly'] && self::isWithin($url->host, $cookie['domain']));
+                || !$cookie['isHostOnly'] && self::isSubdomain($url->host, $cookie['domain']));
     }
 
     private static function isPathWithin(string $path, string $folder): bool
@@ -288,7 +288,7 @@ final class CookieJar implements \Countable
         return $path === $folder || str_starts_with($path, rtrim($folder, '/') . '/');
     }
 
-    private static function isWithin(string $host, string $domain): bool
+    private static function isSubdomain(string $host, string $domain): bool
     {
         return str_ends_with($host, ".{$domain}") && filter_var($host, \FILTER_VALIDATE_IP) === false;
     }

@@ -164,13 +164,13 @@ final class GuzzleHandler
     private static function withoutUnfilteredSize(RequestInterface $request): RequestInterface
     {
         $body = $request->getBody();
-        $isUnfiltered = StreamSize::isOfFilterUri((array) $body->getMetadata())
+        $hasUnfilteredSize = StreamSize::isOfFilterUri((array) $body->getMetadata())
             && $request->getHeaderLine('Content-Length') === (string) $body->getSize();
 
-        return $isUnfiltered ? $request->withoutHeader('Content-Length') : $request;
+        return $hasUnfilteredSize ? $request->withoutHeader('Content-Length') : $request;
     }
 
-    /** If the body is decompressed, adds fields with the original coding and length, as Guzzle's own handlers do. */
+    /** Adds the original coding and length of a decompressed body, as Guzzle does. Throws for a status above 599. */
     private static function asGuzzle(RequestInterface $request, ResponseInterface $response): ResponseInterface
     {
         $body = $response->getBody();
@@ -247,7 +247,7 @@ final class GuzzleHandler
         };
     }
 
-    /** Turns an HttpClientException into the exception of Guzzle's curl handler. Returns other exceptions unchanged. */
+    /** Turns an HttpClientException into the one that Guzzle's curl handler would throw. Returns others unchanged. */
     private static function translate(
         RequestInterface $request,
         ?ResponseInterface $response,

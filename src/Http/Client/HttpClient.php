@@ -43,7 +43,7 @@ use Spindle\Statistics;
 /**
  * An HTTP/1.1 client. A call suspends only the calling fiber, so requests of several fibers run at the same time. The
  * client reuses connections. {@see RequestOptions} and {@see HttpClientOptions} set the limits. A call returns when the
- * head of the response has arrived. The caller then receives the body by reading it. A cancellation ends the call.
+ * head of the response has arrived. The body is received while the caller reads it. A cancellation ends the call.
  * After the call has returned, the same cancellation ends reads of the body.
  *
  * A server may close a reused connection before it sends the first byte of a response. The client then repeats the
@@ -161,7 +161,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
     /**
      * Sends a request when the caller starts to iterate, and yields the server-sent events of the response as they
-     * arrive. The generator ends when the server ends the response, and does not connect a second time.
+     * arrive. The generator ends when the server ends the response. The client does not reconnect.
      *
      * @see https://html.spec.whatwg.org/multipage/server-sent-events.html
      *
@@ -172,8 +172,8 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      *
      * @return \Generator<int, ServerSentEvent>
      *
-     * @throws HttpClientException when there is no response. If the response is not a stream of events, the exception
-     *     is an {@see InvalidResponseException}, whose `getResponse()` returns the response
+     * @throws HttpClientException when there is no response, or a read of its body fails. If the response is not a
+     *     stream of events, an {@see InvalidResponseException} is thrown, whose `getResponse()` returns the response
      * @throws CancelledException
      * @throws \InvalidArgumentException when the method, the URL or a header is invalid
      */
@@ -210,14 +210,14 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
     /**
      * Refuses new calls, and waits until the running calls have returned. Also waits until each response's body was
-     * received, closed or dropped. If no fiber reads a body for 10 seconds (or for `readTimeout` if that is shorter),
-     * the client closes the connection of this body.
+     * received, closed or destroyed. If no fiber reads a body for 10 seconds, or for a shorter `readTimeout`, the
+     * client closes the connection of this body.
      *
      * Cancellation: kills the client, as {@see self::kill()} does.
      *
      * @throws CancelledException
-     * @throws \LogicException when the code that produces the body of a request calls close(). The call would never
-     *     return, because it would wait for the end of this request. The client remains unchanged
+     * @throws \LogicException when the code that produces the body of a request calls close(). This close() would wait
+     *     for the end of the request, and so would never return. The client remains unchanged
      */
     public function close(?Cancellation $cancellation = null): void
     {
@@ -228,7 +228,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         $this->forgetParent();
         $this->pools->close();
         $unread = new ClosedException('the client was closed while no fiber read the body');
-        // The timer also keeps the event loop running. Without it, the loop could end while this fiber waits.
+        // The timer also keeps the event loop running, which could otherwise end while this fiber waits.
         $timer = EventLoop::repeat(self::UNREAD_CHECK_INTERVAL, fn() => $this->pools->failUnread($unread));
         try {
             while ($this->runningCount > 0 || $this->pools->size() > 0) {
@@ -258,11 +258,11 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
     /**
      * Returns the current state, and counters since the client was created:
-     * - `origins`: pools of connections; each combination of origin, proxy and TLS settings has its own pool
+     * - `origins`: pools; each combination of origin, `proxy`, `tls` and `blocksPrivateAddresses` has a pool
      * - `connections`: connections that are open or being opened; `idle`: connections that no request uses
      * - `waiting`: requests that wait for a connection; `running`: calls that have not returned
      * - `requests_total`: calls; `failed_total`: calls that threw an exception, or whose response threw one when its
-     *   body was read. Each call counts once. A body that is closed or dropped before its end is no failure
+     *   body was read. A call counts only once. A body that is closed or destroyed before its end is no failure
      */
     public function statistics(): array
     {

@@ -11,8 +11,8 @@ use Spindle\Internal\NumberRange;
 final readonly class HttpClientOptions
 {
     /**
-     * @param int $maxConnectionsPerHost maximum number of connections to each origin. Further requests wait until a
-     *     connection is free, in the order of their calls
+     * @param int $maxConnectionsPerHost maximum number of connections to an origin with the same proxy and TLS options.
+     *     Further requests wait until a connection is free, in the order of their calls
      * @param float $acquireTimeout maximum wait for a free connection
      * @param int $maxWaiting maximum number of requests that wait for a connection to the same origin
      * @param float $idleTimeout time after which an idle connection is closed

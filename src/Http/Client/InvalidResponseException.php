@@ -40,9 +40,9 @@ final class InvalidResponseException extends \RuntimeException implements HttpCl
     }
 
     /**
-     * Returns the response if the exception reports that the response is not a stream of events; otherwise null. The
-     * caller can read the response's body. The connection stays in use until the body was read or closed, or this
-     * exception was destroyed.
+     * Returns the response if {@see HttpClient::serverSentEvents()} has rejected its head; otherwise null. The caller
+     * can read the response's body. The connection stays in use until the body was read or closed, or this exception
+     * was destroyed.
      */
     public function getResponse(): ?ResponseInterface
     {

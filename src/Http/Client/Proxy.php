@@ -9,7 +9,7 @@ use Spindle\Http\Internal\Client\ProxyBypass;
 use Spindle\Http\Internal\Client\Url;
 
 /**
- * The HTTP proxies of a client. A request to an https:// URL is sent through a tunnel, so the proxy can't read it.
+ * The HTTP proxies of a client. A request to an https:// URL is sent through a tunnel, which the proxy can't read.
  *
  * The client sends a request's own `Proxy-Authorization` header only to a proxy, never to a server. The proxy gets this
  * header only for http:// URLs, and only if the proxy's URL has no user and password.
@@ -35,7 +35,7 @@ final class Proxy
      * @param list<string> $noProxy hosts that are reached without a proxy. An entry is a name (which includes its
      *     subdomains), an IP address, a network such as 10.0.0.0/8 or fd00::/8, or "*" for all hosts. A port after a
      *     colon restricts an entry to that port. An address or network does not match a URL with a host name, because
-     *     the client does not resolve the name. A string may have several entries, separated by commas or blanks
+     *     the client does not resolve the name. One string can have several entries, separated by commas or blanks
      *
      * @throws \ValueError when a URL is malformed, or has another scheme than http
      */
@@ -100,7 +100,7 @@ final class Proxy
     /**
      * @internal Returns the proxy for a request; null for a direct connection.
      *
-     * @throws ConnectFailedException when the proxy of the environment or option is not supported
+     * @throws ConnectFailedException when the proxy that a variable or an option sets is not supported
      */
     public function for(OutgoingRequest $request): ?Url
     {

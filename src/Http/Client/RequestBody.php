@@ -46,7 +46,7 @@ final readonly class RequestBody
     }
 
     /**
-     * @param string $path file to read in pieces while it is sent. Each read blocks the process until the disk answers
+     * @param string $path file that is read in pieces during the request. Each read blocks the process
      *
      * @throws \RuntimeException when the file can't be opened
      */
@@ -64,13 +64,13 @@ final readonly class RequestBody
     /**
      * Creates a form of the type multipart/form-data (RFC 7578), which can contain files.
      *
-     * An array sends its values with their keys, as in {@see form()}: `['m' => ['w' => 'x']]` sends the field `m[w]`,
-     * and `['tags' => ['a']]` sends `tags[0]`. A list whose name ends with `[]` sends each value with this name.
+     * The values of an array are sent with their keys, as in {@see form()}: `['m' => ['w' => 'x']]` as the field
+     * `m[w]`, and `['tags' => ['a']]` as `tags[0]`. If the name of a list ends with `[]`, each value has this name.
      *
      * @param array<array-key, mixed> $fields by name: strings, numbers, booleans (sent as 1 and 0), {@see FormFile}, or
      *     arrays of these; a field with null is left out
-     * @param bool $repeatsNames true to send each value of a list with the same name, as some servers other than PHP
-     *     expect
+     * @param bool $repeatsNames true to send all values of a list with the name of the list, without keys. Some servers
+     *     other than PHP expect this
      *
      * @throws \InvalidArgumentException when a name is empty, or a value has another type, such as a stream
      * @throws \RuntimeException when a file can't be opened
@@ -154,7 +154,7 @@ final readonly class RequestBody
             throw new \RuntimeException("Can not open the file '{$path}' for the body of a request: {$why}");
         }
         // Without PHP's read buffer, a large read needs only one system call. PHP warns if the file belongs to a stream
-        // wrapper without stream_set_option(). The warning is suppressed, because PHP can read the file with a buffer.
+        // wrapper without stream_set_option(). The warning is suppressed: PHP then reads the file with a buffer.
         Warnings::suppressed(static fn() => stream_set_read_buffer($file, 0));
 
         return Stream::create($file);

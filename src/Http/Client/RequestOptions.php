@@ -27,10 +27,10 @@ final readonly class RequestOptions
      * @param TlsOptions $tls certificates for https
      * @param bool $blocksPrivateAddresses whether to refuse servers whose address is not public, such as 127.0.0.1. The
      *     client checks each address that it connects to, also after a redirect. With a proxy, no address is checked
-     * @param bool $waitsInQueue whether the request waits for a connection as long as other requests to the origin make
-     *     progress. Then it fails only after {@see HttpClientOptions::$acquireTimeout} seconds in which no fiber has
-     *     read a response or sent a body on any connection to the origin. {@see HttpClientOptions::$maxWaiting} does
-     *     not apply
+     * @param bool $waitsInQueue true to wait for a connection as long as other requests to the origin make progress, up
+     *     to `$timeout`. The request fails after {@see HttpClientOptions::$acquireTimeout} seconds in which no fiber
+     *     has read a response or sent a body on any connection to the origin. {@see HttpClientOptions::$maxWaiting}
+     *     does not apply
      *
      * @throws \ValueError when a number is out of its range
      */

@@ -7,7 +7,7 @@ namespace Spindle\Http\Client;
 use Psr\Http\Client\NetworkExceptionInterface;
 use Spindle\Http\Internal\Client\IsFailureOfRequest;
 
-/** A time limit was exceeded; the message names the limit. The server may have processed the request. */
+/** After connecting, a time limit was exceeded: see the message. The server may have processed the request. */
 final class RequestTimeoutException extends \RuntimeException implements HttpClientException, NetworkExceptionInterface
 {
     use IsFailureOfRequest;

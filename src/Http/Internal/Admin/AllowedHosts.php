@@ -7,13 +7,13 @@ namespace Spindle\Http\Internal\Admin;
 use Psr\Http\Message\ServerRequestInterface;
 
 /**
- * Host names that the Host field of requests to an admin address may have. Another web site can let its own name
- * resolve to the admin address (DNS rebinding). Pages of that site can then make a browser send requests to the admin
- * address. The Host field of these requests is the site's name, never an IP address.
+ * Names that are allowed in the Host field of requests to an admin address. Another web site can let its own name
+ * resolve to this address (DNS rebinding). Pages of the site can then make a browser send requests to the address. The
+ * Host field of these requests is the site's name, never an IP address.
  */
 final readonly class AllowedHosts
 {
-    /** Accepts any name, for an admin address behind a proxy that controls access. */
+    /** Allows any name, for an admin address behind a proxy that controls access. */
     public const ANY = '*';
 
     /** @var list<string> in lower case */
@@ -30,7 +30,7 @@ final readonly class AllowedHosts
     }
 
     /**
-     * Returns whether the Host field is an IP address, an accepted name, or a name of the loopback interface (RFC 6761,
+     * Returns whether the Host field is an IP address, an allowed name, or a name of the loopback interface (RFC 6761,
      * 6.3). Also allows requests without this field and requests over a Unix socket, because no browser can send them.
      */
     public function allows(ServerRequestInterface $request): bool
