@@ -32,7 +32,7 @@ final readonly class IpNetwork
         return new self($packed & $mask, $mask);
     }
 
-    /** Returns the bytes of an address: 4 for IPv4 and for IPv4-mapped IPv6, otherwise 16. Null for other text. */
+    /** Returns an address as bytes: 4 for IPv4 and IPv4-mapped IPv6, otherwise 16. Returns null for other text. */
     public static function pack(string $address): ?string
     {
         $packed = filter_var($address, \FILTER_VALIDATE_IP) === false ? false : inet_pton($address);

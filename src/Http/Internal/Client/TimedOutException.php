@@ -7,10 +7,10 @@ namespace Spindle\Http\Internal\Client;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Internal\Network\NetworkTimeoutException;
 
-/** A deadline has passed. The message names the option, and becomes `$why` of {@see IsFailureOfRequest::of()}. */
+/** The deadline that an option sets has passed. The message becomes `$why` of {@see IsFailureOfRequest::of()}. */
 final class TimedOutException extends \RuntimeException
 {
-    /** @param string $option name of the option in {@see RequestOptions} that sets the limit */
+    /** @param string $option name of the {@see RequestOptions} option that sets the deadline; also in the message */
     private function __construct(string $message, public readonly string $option, ?\Throwable $previous = null)
     {
         parent::__construct($message, 0, $previous);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
-/** The body of a request can't be read. The previous exception is the one that the body has thrown. */
+/** The body of a request can't be read, or has another size than declared. The previous exception has the reason. */
 final class UnreadableBodyException extends \RuntimeException
 {
     private function __construct(\Throwable $failure)
@@ -15,11 +15,11 @@ final class UnreadableBodyException extends \RuntimeException
     /**
      * @template T
      *
-     * @param \Closure(): T $use uses the body of a request
+     * @param \Closure(): T $use reads or rewinds the body of a request
      *
      * @return T
      *
-     * @throws self
+     * @throws self when $use throws any exception
      */
     public static function guard(\Closure $use): mixed
     {

@@ -25,7 +25,7 @@ final class Upload
         private readonly ?int $size,
     ) {}
 
-    /** @param int|null $size bytes of the body; null if the number is unknown. The body is then sent in chunks */
+    /** @param int|null $size bytes of the body; null if the number is unknown, so that the body is sent in chunks */
     public static function begin(ClientConnection $connection, StreamInterface $body, ?int $size): self
     {
         $upload = new self($connection, $body, $size);
@@ -40,7 +40,7 @@ final class Upload
         return $upload;
     }
 
-    /** Returns whether the connection has the whole body, sent or buffered. */
+    /** Returns whether the connection has sent or buffered the whole body. */
     public function isComplete(): bool
     {
         return $this->isComplete;
@@ -66,7 +66,7 @@ final class Upload
     private function send(): void
     {
         $sent = 0;
-        while (!$this->hasStopped() && !$this->body->eof()) {
+        while (!$this->mustStop() && !$this->body->eof()) {
             $bytes = $this->body->read(self::READ_BYTES);
             if ($bytes === '') {
                 if (!$this->body->eof()) {
@@ -76,18 +76,18 @@ final class Upload
             }
             $sent += \strlen($bytes);
             if ($this->size !== null && $sent > $this->size) {
-                throw new \LengthException("it is longer than its size of {$this->size} bytes");
+                throw new \LengthException("it is longer than its declared size of {$this->size} bytes");
             }
             $chunk = $this->size === null ? dechex(\strlen($bytes)) . "\r\n{$bytes}\r\n" : $bytes;
             if (!$this->connection->send($chunk)) {
                 return;
             }
         }
-        if ($this->hasStopped()) {
+        if ($this->mustStop()) {
             return;
         }
         if ($this->size !== null && $sent < $this->size) {
-            throw new \LengthException("it ends after {$sent} bytes, but its size is {$this->size} bytes");
+            throw new \LengthException("it ends after {$sent} bytes, but its declared size is {$this->size} bytes");
         }
         if ($this->size === null) {
             $this->connection->write("0\r\n\r\n");
@@ -95,8 +95,8 @@ final class Upload
         $this->isComplete = true;
     }
 
-    /** Returns whether to stop reading. Once the connection has ended, another request may read the same body. */
-    private function hasStopped(): bool
+    /** Returns whether to stop reading the body. After the connection has ended, another request may read the body. */
+    private function mustStop(): bool
     {
         return $this->isAborted || $this->connection->hasEnded();
     }

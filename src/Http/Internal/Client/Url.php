@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Client;
 /** A URL with the scheme http or https, without the fragment: RFC 3986. */
 final readonly class Url
 {
-    /** Refuses a "\" before the path. In "http://a\@b/", browsers take "\" for "/", and so see the host a, not b. */
+    /** Refuses a "\" before the path. Browsers read "\" as "/", so to them, the host of "http://a\@b/" is a, not b. */
     private const PATTERN = '~^(https?)://(?:([^@/?#\\\\]*+)@)?'
         . '(\[[0-9a-f:.]++\]|[^:/?#@\[\]\\\\\s\x00-\x20]++)(?::(\d{0,5}))?'
         . '(/[^?#]*+)?(\?[^#]*+)?(?:#.*)?$~Dis';
@@ -40,7 +40,7 @@ final readonly class Url
         $this->authority = $isDefaultPort ? $this->hostWithBrackets() : $this->hostAndPort();
     }
 
-    /** @throws \InvalidArgumentException when the URL is malformed; its message shows neither a user nor a query */
+    /** @throws \InvalidArgumentException when the URL is malformed. The message contains no user, password or query */
     public static function of(#[\SensitiveParameter] string $url): self
     {
         $parsed = self::parse($url);
@@ -110,7 +110,7 @@ final readonly class Url
         );
     }
 
-    /** Returns a host name in lower case and ASCII; null if it is malformed, or needs ext-intl, which is not loaded. */
+    /** Returns a host name in lower case and ASCII; null if $name is malformed, or a required ext-intl is missing. */
     public static function asciiName(string $name): ?string
     {
         $name = strtolower($name);
@@ -132,7 +132,7 @@ final readonly class Url
         return "{$this->scheme}://{$this->authority}";
     }
 
-    /** Returns host and port for a tunnel: RFC 9110, 9.3.6. */
+    /** Returns host and port, as in the target of CONNECT: RFC 9110, 9.3.6. */
     public function hostAndPort(): string
     {
         return "{$this->hostWithBrackets()}:{$this->port}";
@@ -166,7 +166,7 @@ final readonly class Url
         return $this->origin() . $this->target;
     }
 
-    /** @return array<string, mixed> without credentials */
+    /** @return array<string, mixed> without user, password and query */
     public function __debugInfo(): array
     {
         return ['url' => $this->withoutSecrets()];

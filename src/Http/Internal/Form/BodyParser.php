@@ -10,12 +10,12 @@ use Spindle\Http\HttpException;
 use Spindle\Internal\FreeMemory;
 
 /**
- * Parses a body by its Content-Type: a urlencoded or multipart form, or JSON. Forms get the same structure as in $_POST
- * and $_FILES ({@see NameTree}), so handlers get the same data under Spindle and under PHP-FPM.
+ * Parses a body by its Content-Type: a urlencoded or multipart form, or JSON. Fields and files of forms are nested like
+ * the values in $_POST ({@see NameTree}), so handlers get the same data under Spindle and under PHP-FPM.
  *
  * The body is read from its beginning to its end, piece by piece. Each read can suspend the fiber. After a cancellation
- * or an exception, no part of the form is kept. After JSON or a urlencoded form, a seekable body has the same position
- * as before.
+ * or an exception, no part of the form is kept. After JSON or a urlencoded form, the parser restores the position of a
+ * seekable body.
  */
 final readonly class BodyParser
 {
@@ -69,7 +69,7 @@ final readonly class BodyParser
         return $parse($body);
     }
 
-    /** Returns the maximum bytes of a body with this Content-Type that can be read a second time; 0 for none. */
+    /** Returns the maximum bytes of a body of this type that is kept for a second read; 0 if this type is not kept. */
     public function maxKeptBytes(string $contentType): int
     {
         $type = self::mediaType($contentType);
@@ -151,8 +151,8 @@ final readonly class BodyParser
         $members = $this->limits->maxJsonMembers;
         if (JsonMembers::exceeds($text, $members)) {
             throw BodyErrors::tooMuch(
-                'The JSON has too many members: all objects with more than ' . JsonMembers::MAX_UNCOUNTED_MEMBERS
-                    . " members may together have at most {$members} members",
+                'The JSON has too many members: objects with more than ' . JsonMembers::MAX_UNCOUNTED_MEMBERS
+                    . " members may have at most {$members} members in total",
             );
         }
         if (\strlen($text) > self::MAX_SMALL_JSON_BYTES) {

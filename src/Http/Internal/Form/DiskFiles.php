@@ -25,7 +25,7 @@ final class DiskFiles
     /** @param resource $file */
     public function add($file): void
     {
-        // When PHP closes the stream, PHP destroys the stream's options. The destructor of DiskFile then lowers $count.
+        // When PHP closes the stream, PHP destroys its context options. The destructor of DiskFile then lowers $count.
         stream_context_set_option($file, 'spindle', 'open', new DiskFile($this));
     }
 }

@@ -10,6 +10,6 @@ interface FileDescriptors
     /** Returns how many files of uploads can be open at the same time. */
     public function maxFiles(): int;
 
-    /** Logs that a file was refused, and closes connections of slow clients to free descriptors. */
+    /** Logs that files are refused, at most once a minute. Closes connections of slow clients to free descriptors. */
     public function handleTooManyFiles(): void;
 }

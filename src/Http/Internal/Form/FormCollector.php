@@ -48,7 +48,7 @@ final class FormCollector implements MultipartSink
             return;
         }
         $this->checkCount('files', ++$this->fileCount, $this->limits->maxFiles);
-        // PHP would drop a file whose field name has unmatched brackets, and all later files. So the form is refused.
+        // If the field name has unmatched brackets, PHP drops this file and all later ones. Here, the form is refused.
         if (preg_match('/^[^[\]]*+(?:\[[^[\]]*+\])*+$/D', $part->name) !== 1) {
             throw BodyErrors::malformed('The field name of a file has brackets that do not match');
         }

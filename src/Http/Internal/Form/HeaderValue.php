@@ -18,7 +18,7 @@ use Spindle\Http\Internal\Message\HeadReader;
  */
 final readonly class HeaderValue
 {
-    /** Clients send at most three parameters. A large number could be an attack: many names whose hashes collide. */
+    /** Clients send at most three parameters. Many parameters could be an attack with names whose hashes collide. */
     private const MAX_PARAMETERS = 20;
 
     private const PARAMETER_PATTERN = '@\G[ \t]*+;[ \t]*+('

@@ -15,10 +15,10 @@ final class JsonMembers
     /** An object with at most this number of members is decoded quickly, even if the hashes of all its keys collide. */
     public const MAX_UNCOUNTED_MEMBERS = 100;
 
-    /** Matches everything except braces and colons outside of strings. An unterminated string extends to the end. */
+    /** Matches strings, and other text except braces and colons. An unterminated string extends to the end. */
     private const NON_STRUCTURE_PATTERN = '/(?:[^{}:"]++|"(?:[^"\\\\]++|\\\\.)*+"?+)++/s';
 
-    /** Counting stops at deeper objects. FormLimits::$maxDepth is lower, so json_decode() refuses such a text. */
+    /** Counting stops at an object nested deeper. FormLimits::$maxDepth is lower, so json_decode() refuses the text. */
     private const MAX_DEPTH = 10_001;
 
     /** Maximum bytes of memory for each part of the decoded value. An object becomes an array with string keys. */
@@ -30,7 +30,7 @@ final class JsonMembers
 
     private function __construct() {}
 
-    /** Returns an upper bound of the memory for the decoded text. Braces and commas in strings are counted too. */
+    /** Returns an upper bound of the memory that decoding needs. Also counts braces, colons and commas in strings. */
     public static function maxMemoryBytes(string $json): int
     {
         return self::OBJECT_BYTES * (substr_count(

@@ -10,7 +10,7 @@ use Spindle\Http\HttpException;
  * Parses a body of multipart/form-data, and passes the parts to a sink. The parser uses no stream, event loop or clock.
  *
  * The caller can split the body into calls of {@see push()} in any way. This changes only the sizes of the pieces that
- * the sink gets. The parser buffers at most one boundary or part header. It can't be used after an exception.
+ * the sink gets. The parser buffers at most one boundary or part header, and can't be used after an exception.
  *
  * Refuses bodies that another parser might split differently. Such a body has a boundary after a bare LF, other text in
  * the line of a boundary, or a boundary after the closing boundary.
@@ -35,8 +35,8 @@ final class MultipartParser
     private int $offset = 0;
 
     /**
-     * Number of bytes at the offset that consume() drops, because they are not data: the "--" of the last boundary, or
-     * a line end. {@see readUpToBoundary()} needs this line end if the next boundary follows it directly.
+     * Number of bytes that consume() must drop: the "--" of the closing boundary, or the line end before the data. This
+     * line end stays in the buffer until then, because the next boundary may begin with it.
      */
     private int $skip = 2;
 
@@ -90,7 +90,7 @@ final class MultipartParser
             throw BodyErrors::malformed('The line before a boundary ends without CR');
         }
         if ($this->state === MultipartState::Epilogue) {
-            throw BodyErrors::malformed('The form has a boundary after the last one');
+            throw BodyErrors::malformed('The form has a boundary after its closing boundary');
         }
         if ($this->state === MultipartState::Data) {
             $this->sink->end();
@@ -127,7 +127,7 @@ final class MultipartParser
         if (preg_match(self::BOUNDARY_END_PATTERN, $bytes, $match) !== 1) {
             return preg_match(self::PARTIAL_BOUNDARY_END_PATTERN, $bytes) === 1
                 ? false
-                : throw BodyErrors::malformed('The line of a boundary has more than the boundary');
+                : throw BodyErrors::malformed('The line of a boundary has other text after the boundary');
         }
         if ($match[0] === '--') {
             $this->enter(MultipartState::Epilogue);
@@ -154,7 +154,7 @@ final class MultipartParser
 
             return true;
         }
-        // Keeps the line end of the empty line in the buffer. If the part has no data, a boundary needs this line end.
+        // Keeps the line end of the empty line. If the part has no data, the next boundary begins with this line end.
         $this->offset = $end - 1;
         $this->sink->begin($part);
         $this->enter(MultipartState::Data);

@@ -8,8 +8,8 @@ use Spindle\Http\HttpException;
 
 /**
  * Stores values by names such as "a[b][]" in nested arrays, as PHP does for $_POST. If several values have the same
- * name, the last one is kept. Spaces and dots before the first bracket become underscores. Text after the last pair of
- * brackets is ignored. A value whose name begins with a bracket is ignored too.
+ * name, the last one is kept. Spaces and dots before the first bracket become underscores. If a pair of brackets is
+ * followed by other text, the rest of the name is ignored. A value whose name begins with a bracket is ignored.
  *
  * Three details differ from $_POST. Too many brackets in a name are an error, and so is a NUL. "a[]" gets the key that
  * PHP code would use for `$a[] = 1`. Before PHP 8.3, this key is 0 if all existing keys of "a" are negative, although
@@ -23,7 +23,7 @@ final class NameTree
     /** @var array<mixed> */
     private array $tree = [];
 
-    /** @param int $depth maximum number of brackets in a name */
+    /** @param int $depth maximum number of opening brackets in a name */
     public function __construct(private readonly int $depth) {}
 
     /** @throws HttpException */
@@ -54,7 +54,7 @@ final class NameTree
         return $this->tree;
     }
 
-    /** @return list<string|null> the keys of a name, with null for the next free number; empty for an invalid name */
+    /** @return list<string|null> the keys of a name, with null for the next free number; empty for a name to ignore */
     private function keys(string $name): array
     {
         if (str_contains($name, "\0")) {
@@ -92,7 +92,7 @@ final class NameTree
         return array_key_last($values);
     }
 
-    /** Returns whether a key, but not its name, has the prefix of protected cookies. PHP drops such values, too. */
+    /** Returns whether a key begins with __Host- or __Secure-, but the name does not. PHP drops such values, too. */
     private static function isDisguised(string $key, string $name): bool
     {
         return preg_match('/^__(?:Host|Secure)-/', $key, $match) === 1 && !str_starts_with($name, $match[0]);

@@ -31,7 +31,7 @@ final class Query
 
     private static function check(string $query, int $maxVariables, int $maxDepth): void
     {
-        $brackets = substr_count($query, '[') + substr_count($query, '%5'); // "%5b" and "%5B" encode "["
+        $brackets = substr_count($query, '[') + substr_count($query, '%5'); // upper bound: "%5b" encodes "["
         if (\strlen($query) <= 2 * $maxVariables && $brackets <= $maxDepth) {
             return;
         }

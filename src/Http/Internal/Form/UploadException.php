@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Form;
 use Spindle\Internal\Warnings;
 use Spindle\SpindleException;
 
-/** An uploaded file could not be stored or moved, or the file does not exist. */
+/** Thrown when an uploaded file can't be stored, moved or read. */
 final class UploadException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

@@ -11,7 +11,7 @@ use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\Warnings;
 
 /**
- * A file uploaded with a form. The file has no path. Without moveTo(), it is deleted at the end of the request.
+ * A file uploaded with a form. The file has no path, and is deleted after the request unless moveTo() was called.
  *
  * The client chooses the name and the media type. The name has no slash, backslash or control character except a tab,
  * but may be "..". Do not use the name in a path.
@@ -21,7 +21,7 @@ final class UploadedFile implements UploadedFileInterface
     use NotSerializable;
 
     /** Maximum bytes that moveTo() copies in one turn of the event loop, so that other fibers can run. */
-    private const CHUNK_BYTES = 1 << 20;
+    private const MAX_BYTES_PER_TURN = 1 << 20;
 
     private ?UploadStream $stream = null;
 
@@ -52,8 +52,8 @@ final class UploadedFile implements UploadedFileInterface
     }
 
     /**
-     * Copies the file into the target's directory, then renames the copy, so that the target is never incomplete. An
-     * existing target is replaced. During the copy of a large file, other fibers can run, and the request may end.
+     * Copies the file into the target's directory, then renames the copy, so that the target is never incomplete.
+     * Replaces an existing target. Other fibers can run during a long copy. The request's end does not stop the copy.
      *
      * @throws \InvalidArgumentException when the path is invalid
      * @throws UploadException when no file exists, the file was moved, its stream was closed, the request has ended, or
@@ -101,7 +101,7 @@ final class UploadedFile implements UploadedFileInterface
         return $this->error;
     }
 
-    /** Returns the name after the last slash or backslash, as in $_FILES; null if there is no name or an empty one. */
+    /** Returns the name after the last slash or backslash, as in $_FILES; null if it is empty or was not sent. */
     public function getClientFilename(): ?string
     {
         $parts = explode('/', strtr($this->clientFilename ?? '', '\\', '/'));
@@ -130,7 +130,7 @@ final class UploadedFile implements UploadedFileInterface
     }
 
     /**
-     * Copies the file. Seeks before each chunk, because other fibers can read the stream between two chunks.
+     * Copies the file. Seeks before each step, because other fibers can read the stream between two steps.
      *
      * @param resource $from
      */
@@ -143,7 +143,7 @@ final class UploadedFile implements UploadedFileInterface
                     LoopTurn::await();
                     \is_resource($from) || throw UploadException::closed();
                 }
-                $length = min(self::CHUNK_BYTES, $this->size - $copied);
+                $length = min(self::MAX_BYTES_PER_TURN, $this->size - $copied);
                 $bytes = self::callOrThrow(
                     static fn() => fseek($from, $copied) === 0 ? stream_copy_to_stream($from, $to, $length) : false,
                     $targetPath,

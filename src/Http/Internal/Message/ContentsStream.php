@@ -57,7 +57,7 @@ final class ContentsStream implements StreamInterface
         $this->source->close();
     }
 
-    /** @throws \LengthException when the stream is longer than its getSize() */
+    /** @throws \LengthException when the stream is longer than its getSize(), unless its file has grown */
     private function contents(): string
     {
         $size = $this->getSize();

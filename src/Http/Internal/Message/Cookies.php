@@ -19,7 +19,7 @@ final class Cookies
      *
      * @return array<array-key, string>
      *
-     * @throws HttpException 400 when there are more cookies than max_input_vars, because PHP would leave some out
+     * @throws HttpException 400 for more names of cookies than max_input_vars, because PHP would leave some out
      */
     public static function parse(#[\SensitiveParameter] array $headers): array
     {

@@ -54,8 +54,8 @@ final class Fields
     {
         $fields = [];
         foreach ($headers as $name => $values) {
-            // PHP converts a name of digits to an int key. An int key with a list of values is allowed, because arrays
-            // from getHeaders() have such keys. With a single value, the int may be the index of an entry without name.
+            // PHP converts a name of digits to an int key. Arrays from getHeaders() can have such a key, with a list of
+            // values. An int key with a single value is refused, because it may be the index of an entry without name.
             if (\is_int($name) && !\is_array($values)) {
                 throw new \InvalidArgumentException(
                     "A header must be set by its name, but an entry has no name or the name {$name}."
@@ -84,7 +84,7 @@ final class Fields
     }
 
     /**
-     * Checks the values of a field, and removes white space around them.
+     * Checks the values of a field, and removes spaces and tabs around them.
      *
      * @param mixed $values a string or number, or an array of these
      *

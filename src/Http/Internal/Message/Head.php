@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 /**
- * The head of a request: its first line, its header lines, and what these say about the body and the connection.
+ * The head of a request: its first line, its header lines, and what they mean for the body and the connection.
  *
  * Only the code that creates a head sets its properties. A constructor would take twice as long as setting the
  * properties directly, and each request has a head.

@@ -47,7 +47,7 @@ final class HeadReader
 
     private ?string $host = null;
 
-    /** Content-Length; null without one. */
+    /** Value of the Content-Length field; null without this field. */
     private ?int $length = null;
 
     private bool $chunked = false;
@@ -63,13 +63,13 @@ final class HeadReader
     /**
      * @param int $bytes number of bytes of the current line that have arrived
      *
-     * @throws BadMessageException
+     * @throws BadMessageException when the request line or the head is too long
      */
     public function checkSize(int $bytes): void
     {
         if ($this->method === '') {
-            // A request line may exceed both its own limit and that of the head. The exception names the limit that was
-            // exceeded first, so bytes beyond the limit of the head are not counted as bytes of the request line.
+            // Does not count bytes beyond the limit of the head. If the limit of the request line is higher,
+            // checkSection() throws the exception, so that the message names the limit of the head.
             $this->limits->checkRequestLine(min($bytes, $this->limits->head - $this->size));
         }
         $this->limits->checkSection($this->size + $bytes, 0);

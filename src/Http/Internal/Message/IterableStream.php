@@ -69,8 +69,8 @@ final class IterableStream implements StreamInterface
     }
 
     /**
-     * Lets a generator run the code after its last `yield`, by trying to read one more byte. Must be called when all
-     * bytes of the announced length were read, because no other read resumes the generator then.
+     * Lets a generator run the code after its last `yield`, by trying to read one more byte. Callers that stop at the
+     * announced length must call this method, because no other read resumes the generator.
      */
     public static function finish(StreamInterface $body): void
     {

@@ -9,7 +9,7 @@ use Spindle\Internal\JsonFault;
 
 final class Json
 {
-    /** Bytes of a key that an error message shows. */
+    /** Maximum bytes of a key that an error message shows. */
     private const MAX_KEY_BYTES = 80;
 
     private function __construct() {}

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Message;
 
 final readonly class MessageLimits
 {
-    /** Maximum bytes of a request line without its target and its line end: method, two spaces and version. */
+    /** Maximum total bytes of the method, the two spaces and the version in a request line. */
     private const MAX_NON_TARGET_BYTES = 64;
 
     private const LINE_END_BYTES = 2;
@@ -62,7 +62,7 @@ final readonly class MessageLimits
     public function checkSection(int $bytes, int $fields): void
     {
         if ($bytes > $this->head) {
-            throw BadMessageException::headTooLarge("The header fields are longer than {$this->head} bytes");
+            throw BadMessageException::headTooLarge("The head or trailer section is longer than {$this->head} bytes");
         }
         if ($fields > $this->fields) {
             throw BadMessageException::headTooLarge("The message has more than {$this->fields} header fields");

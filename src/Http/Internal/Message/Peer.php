@@ -10,7 +10,7 @@ final readonly class Peer
     /** Bytes of the IPv6 prefix that providers assign to one client: RFC 6177, 2. */
     private const IPV6_PREFIX_BYTES = 8;
 
-    /** @param string $network identifies a client: its IPv4 address, or the binary /64 prefix of its IPv6 address */
+    /** @param string $network client's IPv4 address, binary /64 prefix of its IPv6 address, or "unix:" (Unix socket) */
     private function __construct(
         public string $address,
         public string $network,

@@ -1162,7 +1162,7 @@ final class HttpClientTest extends TestCase
         stream_filter_append($file, 'convert.base64-encode', \STREAM_FILTER_READ);
 
         $this->expectException(RequestException::class);
-        $this->expectExceptionMessage('it is longer than its size of 5 bytes');
+        $this->expectExceptionMessage('it is longer than its declared size of 5 bytes');
         self::guzzle($this->http())->put($this->url(), ['body' => $file]);
     }
 
@@ -1185,7 +1185,7 @@ final class HttpClientTest extends TestCase
         foreach ($answers as $size => $answer) {
             self::assertSame($answer, $send($this->http(), $this->url(), (string) $size, $body()));
         }
-        foreach ([9 => 'it is longer than its size of 9 bytes', 11 => 'it ends after 10 bytes'] as $size => $why) {
+        foreach ([9 => 'longer than its declared size of 9 bytes', 11 => 'it ends after 10 bytes'] as $size => $why) {
             $failure = self::thrown(
                 \Exception::class,
                 fn() => $send($this->http(), $this->url(), (string) $size, $body()),

@@ -115,7 +115,7 @@ final class MultipartParserTest extends TestCase
         ];
         yield 'a boundary behind the last' => [
             "--b\r\n{$part}\r\n--b--\r\n--b\r\n{$part}\r\n--b--",
-            'The form has a boundary after the last one',
+            'The form has a boundary after its closing boundary',
         ];
         yield 'no header' => ["--b\r\n\r\n1\r\n--b--", 'no valid Content-Disposition'];
         yield 'no Content-Disposition' => [
@@ -230,7 +230,7 @@ final class MultipartParserTest extends TestCase
         ];
         yield 'blanks behind a boundary' => [
             '--b' . str_repeat(' ', 1 << 20),
-            '400 The line of a boundary has more than the boundary',
+            '400 The line of a boundary has other text after the boundary',
         ];
         yield 'much before the first boundary' => [
             str_repeat('x', 1 << 20),
