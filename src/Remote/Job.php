@@ -77,12 +77,13 @@ final class Job
     {
         if (preg_match('/^[\x21-\x7e]{1,' . self::MAX_NAME_BYTES . '}$/D', $id) !== 1) {
             $isLong = \strlen($id) > self::MAX_NAME_BYTES;
+            $flags = \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES;
 
             throw new \ValueError(
                 'The id of a job must have 1 to '
                     . self::MAX_NAME_BYTES
                     . ' printable ASCII characters without spaces, not '
-                    . ($isLong ? \strlen($id) . ' bytes' : json_encode($id, \JSON_INVALID_UTF8_SUBSTITUTE)),
+                    . ($isLong ? \strlen($id) . ' bytes' : json_encode($id, $flags)),
             );
         }
         if (preg_match('/^-?\d+$/D', $id) === 1) {

@@ -327,6 +327,14 @@ final class QueueTest extends TestCase
             ['retry', 'q', str_repeat('x', 129)],
             "argument '" . str_repeat('x', 129) . "': no job has an id of more than 128 characters",
         ];
+        yield 'an address for an id' => [
+            ['show', 'q', 'redis://:pAssw0rd@host' . str_repeat('x', 128)],
+            "argument 'redis://***@host" . str_repeat('x', 128) . "': no job has an id of more than 128 characters",
+        ];
+        yield 'an address with a space for an id' => [
+            ['show', 'q', 'redis://:pAssw0rd@host x'],
+            'The id of a job must have 1 to 128 printable ASCII characters without spaces, not "redis://***@host x"',
+        ];
         yield 'an id with a space' => [
             ['delete', 'q', ' 1'],
             'The id of a job must have 1 to 128 printable ASCII characters without spaces, not " 1"',

@@ -53,6 +53,16 @@ final class ResultsTest extends SpindleCommandTestCase
         self::assertContains('\0empty', $this->entries('xa'));
     }
 
+    public function testLongValuesWithTheSameBeginningHaveDifferentFolders(): void
+    {
+        $long = str_repeat('é', 200);
+        $process = $this->spindle(['--results', 'out', 'echo', ':::', "{$long}a", "{$long}b"]);
+
+        $folders = array_map(basename(...), (array) glob($this->path('out/1/*')));
+        self::assertOutcome(0, '', $process);
+        self::assertCount(2, $folders);
+    }
+
     public function testBlocksNeedTheNumberOfTheJobInTheName(): void
     {
         self::assertOutcome(

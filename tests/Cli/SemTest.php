@@ -176,6 +176,19 @@ final class SemTest extends TestCase
         );
     }
 
+    public function testAWaitThatExceedsItsTimeFails(): void
+    {
+        $process = $this->sem(
+            self::FUNCTIONS . 'sem --id a "$hold"; sem --id a --wait --st 0.2; echo $?; go; sem --id a --wait',
+        );
+
+        self::assertSame("1\n", $process->getOutput());
+        self::assertSame(
+            "spindle: the semaphore 'a' was not free within 0.2 s; commands are still running\n",
+            $process->getErrorOutput(),
+        );
+    }
+
     public function testTheFolderIsPrivateAndKeepsNoPipesOfEndedCommands(): void
     {
         $this->sem('for i in 1 2 3; do sem --id $i echo; done; for i in 1 2 3; do sem --id $i --wait; done');

@@ -869,7 +869,7 @@ final class WorkTest extends TestCase
         $this->file('exposed', Redis::shared()->url());
         $this->file('empty', "# nothing\n", 0o600);
         $this->file('other', "host:6379\n", 0o600);
-        mkdir($this->path('folder'), 0o700);
+        mkdir($this->path('folder'), 0o755);
         $process = $this->ranRemote(['work', '--allow-root', ...$options], $environment);
 
         self::assertOutcome(255, '', $process, "spindle: {$message}\n");

@@ -122,6 +122,9 @@ final class BrokerOptions
 
     private static function read(string $file): string
     {
+        if (is_dir($file)) {
+            throw new UsageException("option --broker-file: '{$file}' is a folder; give a file that has the address");
+        }
         $mode = @fileperms($file);
         if ($mode !== false && ($mode & 0o077) !== 0) {
             throw new UsageException(\sprintf(
@@ -130,9 +133,6 @@ final class BrokerOptions
                 $file,
                 $mode & 0o777,
             ));
-        }
-        if (is_dir($file)) {
-            throw new UsageException("option --broker-file: '{$file}' is a folder; give a file that has the address");
         }
         $content = $mode === false ? false : @file_get_contents($file, length: self::MAX_FILE_BYTES);
         if ($content === false) {

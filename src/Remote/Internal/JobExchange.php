@@ -43,6 +43,7 @@ final class JobExchange
 
     private bool $isRunning = false;
     private bool $isRequested = false;
+    private bool $isClosed = false;
 
     /** Whether an answer with claimed jobs, or a message about a cancellation, was possibly lost. */
     private bool $mayHaveMissedMessages = false;
@@ -91,8 +92,10 @@ final class JobExchange
     {
         ++$this->run->pools->counters[$settlement->kind->counter()];
         $this->pending[] = $settlement;
-        $this->settlementBytes += \strlen($settlement->frame);
-        $this->run->pools->budget->forceAcquire(\strlen($settlement->frame));
+        if (!$this->isClosed) {
+            $this->settlementBytes += \strlen($settlement->frame);
+            $this->run->pools->budget->forceAcquire(\strlen($settlement->frame));
+        }
         $this->request();
     }
 
@@ -137,6 +140,7 @@ final class JobExchange
 
     public function close(): void
     {
+        $this->isClosed = true;
         $this->cancelDueTimer();
         $this->releaseBudget($this->settlementBytes);
     }
@@ -290,7 +294,8 @@ final class JobExchange
 
     private function releaseBudget(int $bytes): void
     {
-        $this->settlementBytes -= $bytes;
-        $this->run->pools->budget->release($bytes);
+        $held = min($bytes, $this->settlementBytes); // 0 for an answer after close(), which released all bytes
+        $this->settlementBytes -= $held;
+        $this->run->pools->budget->release($held);
     }
 }

@@ -21,6 +21,7 @@ use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\ClaimResult;
 use Spindle\Remote\InvalidSignatureException;
+use Spindle\Remote\Internal\AgentPools;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\RemoteExecutor;
@@ -35,6 +36,7 @@ use Spindle\Tests\TidyTestCase;
 use Spindle\Tests\VirtualTime;
 use Spindle\Worker\Executor;
 use Spindle\Worker\PortableOutcome;
+use Spindle\Worker\ResultBudget;
 use Spindle\Worker\TaskTimeoutException;
 
 use function Amp\async;
@@ -75,6 +77,29 @@ final class AgentTest extends TidyTestCase
         });
 
         self::assertSame([2, 1], [$stops, $this->started], 'the job starts under the second lease only');
+    }
+
+    public function testAResultUsesNoMemoryAfterItsAnswerHasArrivedTooLate(): void
+    {
+        $this->duration = 0.1;
+        $isSettled = false;
+        $this->serve(function (ClaimResult $claim, MemoryBroker $memory) use (&$isSettled): void {
+            if ($this->started === 1 && $claim->deliveries === [] && !$isSettled) {
+                $isSettled = true;
+                $memory->cut();
+                delay(9.0); // the lease has 10 s, the last 3 s of which are the lease margin
+                $memory->restore();
+            }
+        }, static function (RemoteExecutor $executor, Agent $agent): void {
+            $executor->submit(static fn(): int => 1)->await();
+            delay(20.0);
+            $pools = (new \ReflectionProperty(Agent::class, 'pools'))->getValue($agent);
+            self::assertInstanceOf(AgentPools::class, $pools);
+            $used = (new \ReflectionProperty(ResultBudget::class, 'used'))->getValue($pools->budget);
+            self::assertSame(0, $used);
+        });
+
+        self::assertTrue($isSettled);
     }
 
     public function testAJobThatIsCancelledWhileItIsOnItsWayToTheAgentIsNotStarted(): void
@@ -488,8 +513,8 @@ final class AgentTest extends TidyTestCase
     /**
      * Runs an agent for as long as a caller needs it.
      *
-     * @param \Closure(ClaimResult): void          $onAnswer called before the agent has an answer
-     * @param \Closure(RemoteExecutor): void $caller
+     * @param \Closure(ClaimResult, MemoryBroker): void $onAnswer called before the agent has an answer
+     * @param \Closure(RemoteExecutor, Agent): void     $caller
      */
     private function serve(\Closure $onAnswer, \Closure $caller): void
     {
@@ -525,7 +550,7 @@ final class AgentTest extends TidyTestCase
                     $begun,
                     $maxFrameBytes,
                 );
-                $onAnswer($claim);
+                $onAnswer($claim, $memory);
 
                 return $claim;
             },
@@ -533,7 +558,7 @@ final class AgentTest extends TidyTestCase
         $keys = new SigningKeys([AgentProgram::KEY]);
         $agent = new Agent($broker, 'queue', 2, $keys, createPool: fn(): Executor => $this->pool());
         $ended = async($agent->run(...));
-        $caller(new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys));
+        $caller(new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys), $agent);
         $agent->close();
         $ended->await();
     }

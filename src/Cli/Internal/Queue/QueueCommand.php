@@ -6,6 +6,7 @@ namespace Spindle\Cli\Internal\Queue;
 
 use Spindle\Cli\Internal\BrokerOptions;
 use Spindle\Cli\Internal\ExitStatus;
+use Spindle\Cli\Internal\UsageException;
 use Spindle\Remote\Job;
 use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
@@ -111,7 +112,7 @@ final class QueueCommand extends Command
     private static function showJob(?QueuedJobReport $job, QueueOptions $options, OutputInterface $output): int
     {
         if ($job === null) {
-            $id = Job::givenId($options->ids[0] ?? '');
+            $id = UsageException::withoutPassword(Job::givenId($options->ids[0] ?? ''));
             fwrite(\STDERR, "spindle: the queue {$options->queue} has neither the job {$id} nor its outcome\n");
 
             return ExitStatus::ofFailures(1);

@@ -114,7 +114,8 @@ final class QueueOptions
         foreach ($ids as $id) {
             if (\strlen($id) > Job::MAX_NAME_BYTES) {
                 throw new UsageException(
-                    "argument '{$id}': no job has an id of more than " . Job::MAX_NAME_BYTES . ' characters',
+                    "argument '" . UsageException::withoutPassword($id) . "': no job has an id of more than "
+                        . Job::MAX_NAME_BYTES . ' characters',
                 );
             }
         }
@@ -122,7 +123,7 @@ final class QueueOptions
         try {
             return $ids === [] ? null : array_values(array_unique(array_map(Job::storedId(...), $ids)));
         } catch (\ValueError $invalid) {
-            throw new UsageException($invalid->getMessage());
+            throw new UsageException(UsageException::withoutPassword($invalid->getMessage()));
         }
     }
 

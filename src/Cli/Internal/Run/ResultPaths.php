@@ -129,7 +129,17 @@ final class ResultPaths
         return match ($text) {
             '' => self::EMPTY_VALUE,
             '.', '..' => "\\{$text}",
-            default => substr(strtr($text, self::ESCAPES), 0, self::MAX_NAME_BYTES),
+            default => self::shortened(strtr($text, self::ESCAPES)),
         };
+    }
+
+    private static function shortened(string $name): string
+    {
+        if (\strlen($name) <= self::MAX_NAME_BYTES) {
+            return $name;
+        }
+        $end = '\\' . substr(hash('sha256', $name), 0, 16);
+
+        return substr($name, 0, self::MAX_NAME_BYTES - \strlen($end)) . $end;
     }
 }

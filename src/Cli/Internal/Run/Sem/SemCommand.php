@@ -88,13 +88,18 @@ final class SemCommand extends Command
         $semaphore = Semaphore::open($options->name);
         $pipe = $semaphore->acquire($options->limit, $options->timeout);
         if ($pipe === null) {
+            $startsAnyway = $options->startsAnyway && $options->command !== [];
             fwrite(\STDERR, \sprintf(
                 "spindle: the semaphore '%s' was not free within %s s; %s\n",
                 TerminalText::escape($options->name),
                 $options->timeout,
-                $options->startsAnyway ? 'going on anyway' : 'nothing was started',
+                match (true) {
+                    $startsAnyway => 'going on anyway',
+                    $options->command === [] => 'commands are still running',
+                    default => 'nothing was started',
+                },
             ));
-            if (!$options->startsAnyway) {
+            if (!$startsAnyway) {
                 return ExitStatus::ofFailures(1);
             }
         }
