@@ -30,7 +30,7 @@ final class Request implements ServerRequestInterface
     /** @var FieldMap|null */
     private ?array $fields = null;
 
-    /** @var FieldMap|null received fields, if {@see withFields()} has replaced them */
+    /** @var FieldMap|null the received fields, after {@see withFields()} has replaced them; before that, null */
     private ?array $receivedFields = null;
 
     /** @var UriInterface|null URI of withUri(); null for the received URI */
@@ -75,7 +75,7 @@ final class Request implements ServerRequestInterface
         }
     }
 
-    /** @return array<string, mixed> data of this request only: $exchange would also show requests of other clients */
+    /** @return array<string, mixed> without $exchange, because $exchange leads to requests of other clients */
     public function __debugInfo(): array
     {
         return [
@@ -126,11 +126,11 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Returns the target URI. If the request names no host, as HTTP/1.0 allows, the host is the address to which the
-     * client has connected.
+     * Returns the target URI. If the request names no host, as HTTP/1.0 allows, the URI has the address and port to
+     * which the client has connected. On a Unix socket, the host is then `localhost`.
      *
-     * @throws HttpException 400 when the target is not a valid URI; 421 when it begins with https:// although the
-     *         connection is not encrypted and the client is not a trusted proxy
+     * @throws HttpException 400 when the target or the Host field is not valid in a URI; 421 when a client sends a
+     *         target with https:// over an unencrypted connection, unless the client is a trusted proxy
      */
     public function getUri(): UriInterface
     {
@@ -176,7 +176,7 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Returns the parameters of the received URI, even after {@see withUri()}.
+     * Returns the parameters in the query of the received URI, even after {@see withUri()}.
      *
      * @return array<array-key, mixed>
      *
@@ -219,12 +219,12 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Returns the body. A read suspends until bytes have arrived. The read throws an {@see HttpException} when the body
-     * is too large, too slow or malformed, and a ClientDisconnectedException when the client has closed the connection.
+     * Returns the body. A read suspends until bytes have arrived. If the body is too large, too slow or malformed, the
+     * read throws an {@see HttpException}; if the client has closed the connection, a ClientDisconnectedException.
      *
-     * JSON, urlencoded forms and short bodies of other types can be read several times, even after
-     * {@see getParsedBody()}. A multipart form can be read only once: after getParsedBody(), its body is empty.
-     * After the end of the request, each read throws a LogicException.
+     * Most bodies can be read several times, even after {@see getParsedBody()}: JSON and urlencoded forms up to
+     * FormLimits::$maxTextBytes, other bodies up to 64 KiB. A multipart form can be read only once. After
+     * getParsedBody(), its body is empty. After the end of the request, each read throws a LogicException.
      */
     public function getBody(): StreamInterface
     {
@@ -240,13 +240,13 @@ final class Request implements ServerRequestInterface
     }
 
     /**
-     * Returns a form's fields or decoded JSON as an array; null for other types, an empty body and a JSON scalar. The
-     * first call reads the body to its end, and then restores the body's position, except for a multipart form.
+     * Returns a form's fields or decoded JSON as an array; null for a JSON scalar, empty JSON and other types. The
+     * first call reads a form or JSON to its end, and then restores the body's position, except for a multipart form.
      *
      * @return array<array-key, mixed>|object|null
      *
-     * @throws HttpException 400 when the body is malformed, 408 when it is too slow, 413 when it exceeds a limit, 415
-     *         when it has a Content-Encoding, 503 when memory or descriptors are scarce, 507 when storing a file fails
+     * @throws HttpException 400: the body is malformed; 408: it arrives too slowly; 413: it exceeds a limit; 415: it
+     *         has a Content-Encoding; 503: memory or file descriptors are scarce; 507: a file can't be stored
      * @throws \LogicException when the body was closed, or was read before and can be read only once, or when the
      *         request has ended
      */
@@ -312,7 +312,7 @@ final class Request implements ServerRequestInterface
             MatchedRoute::class => isset($this->attributes["\0" . MatchedRoute::class])
                 ? $default
                 : $this->exchange->route(),
-            // only for middleware of this package, so getAttributes() leaves it out
+            // Only middleware of this package uses this attribute, so getAttributes() leaves it out.
             RequestExchange::class => $this->exchange,
             default => $default,
         };
@@ -385,7 +385,7 @@ final class Request implements ServerRequestInterface
             }
             $uri = new Uri($target);
         } catch (\InvalidArgumentException $malformed) {
-            throw new HttpException(400, 'The request target is not a valid URI', previous: $malformed);
+            throw new HttpException(400, 'The target or the Host field is not valid in a URI', previous: $malformed);
         }
         if ($uri->getScheme() === 'https' && !$peer->secure && !$this->exchange->trustsPeer()) {
             throw new HttpException(

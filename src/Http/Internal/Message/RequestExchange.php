@@ -19,9 +19,9 @@ interface RequestExchange
     public function body(): StreamInterface;
 
     /**
-     * Returns the form in the body. Only the first call parses the body.
+     * Returns the form or the decoded JSON of the body. Only the first call parses the body.
      *
-     * @throws HttpException
+     * @throws HttpException for the same reasons as {@see Request::getParsedBody()}
      * @throws \LogicException when the body was closed, or was read before and can be read only once, or when the
      *     request has ended
      */
@@ -38,12 +38,12 @@ interface RequestExchange
 
     public function logger(): ?LoggerInterface;
 
-    /** @param array<string, string> $fields further fields for the context of log entries about this request */
+    /** @param array<string, string> $fields to add to {@see logFields()}, instead of earlier fields of the same name */
     public function addLogFields(array $fields): void;
 
-    /** @return array<string, string> {@see LogFields} */
+    /** @return array<string, string> context of log entries about this request: {@see LogFields} */
     public function logFields(): array;
 
-    /** Returns the Unix time at which the whole head had arrived. */
+    /** Returns the Unix time in seconds at which the whole head had arrived. */
     public function arrivedAt(): float;
 }

@@ -10,9 +10,9 @@ namespace Spindle\Http\Internal\Message;
  * The result does not depend on how the bytes are split into calls of {@see push()}. Each line is checked when it is
  * complete. A message is refused at the first byte that exceeds a limit.
  *
- * A complete head that matches {@see PLAIN_HEAD_PATTERN} is parsed by this regular expression. All other heads,
- * including invalid ones, and heads that may exceed a limit are parsed line by line ({@see HeadReader}). If both ways
- * of parsing accept a head, their results are equal.
+ * Heads that arrive as a whole and match {@see PLAIN_HEAD_PATTERN} are parsed by this regular expression. Heads that
+ * arrive in parts, do not match or may exceed a limit are parsed line by line ({@see HeadReader}). If both ways of
+ * parsing accept a head, their results are equal.
  *
  * @see https://www.rfc-editor.org/rfc/rfc9112 HTTP/1.1
  */
@@ -39,10 +39,10 @@ final class RequestParser
 
     private int $offset = 0;
 
-    /** Reader of the incomplete head; null when no head is incomplete. */
+    /** Reader of a head that has arrived in part or was refused; null if there is no such head. */
     private ?HeadReader $reader = null;
 
-    /** Number of body bytes that were not consumed, whether they have arrived or not; 0 for a body in chunks. */
+    /** Number of body bytes that were not consumed, including those that have not arrived; 0 for a chunked body. */
     private int $remaining = 0;
 
     private ?ChunkDecoder $chunks = null;
@@ -63,7 +63,7 @@ final class RequestParser
         $this->offset = 0;
     }
 
-    /** Returns the method of the incomplete or refused head; '' if there is none, or its method has not arrived. */
+    /** Returns the method of the incomplete or refused head; '' without such a head, or before the method arrives. */
     public function method(): string
     {
         $method = $this->reader?->method();
@@ -151,7 +151,7 @@ final class RequestParser
         return $bytes;
     }
 
-    /** Consumes and returns the body of $length bytes; null if it is chunked, incomplete, or was partly consumed. */
+    /** Consumes and returns the body of $length bytes; null if the body is chunked, incomplete or partly consumed. */
     public function readWholeBody(?int $length): ?string
     {
         if ($this->remaining !== $length || $length > \strlen($this->buffer) - $this->offset) {
@@ -183,7 +183,7 @@ final class RequestParser
         return $end !== null && strpos($this->buffer, "\r\n\r\n", $end) !== false;
     }
 
-    /** Returns the number of bytes of the body that were not consumed; null for a body in chunks. */
+    /** Returns how many body bytes were not consumed, including those to come; null for a chunked body. */
     public function remaining(): ?int
     {
         return $this->chunks === null ? $this->remaining : null;

@@ -6,12 +6,12 @@ namespace Spindle\Http\Internal\Message;
 
 use Psr\Http\Message\StreamInterface;
 
-/** Checks the sizes that streams report. For a file with a stream filter, PHP reports the size before the filter. */
+/** Checks the sizes that streams report. For a file with a stream filter, PHP reports the unfiltered size. */
 final class StreamSize
 {
     private function __construct() {}
 
-    /** Returns the number of bytes that a stream has; null if it is unknown or uncertain. */
+    /** Returns a stream's size in bytes; null if the size is unknown or uncertain. Returns a size of 0 unchecked. */
     public static function of(StreamInterface $stream): ?int
     {
         $size = $stream->getSize();
@@ -48,7 +48,7 @@ final class StreamSize
         return get_resources('stream filter') !== [];
     }
 
-    /** @throws \LengthException when bytes follow the $size bytes that were read: {@see throwUnlessGrown()} */
+    /** @throws \LengthException when bytes follow the $size bytes that were read, unless the file has grown */
     public static function ensureAtEnd(StreamInterface $stream, int $size): void
     {
         // Only streams that can seek are read, because a read could block at the end of a pipe or a network stream.
@@ -75,10 +75,10 @@ final class StreamSize
     }
 
     /**
-     * Seeks to the end of the open file, because its path may lead to another file now. Filters do not change this end.
-     *
-     * Guzzle's NoSeekStream can't seek, so the size of the file at its path decides. Guzzle's LimitStream can seek, but
-     * not to the end. For a LimitStream, the result is false, because it may also skip the start of its file.
+     * Returns whether the file is longer than $size. Seeks in the open file, because its path may lead to another file
+     * now. Filters do not change the end of the file. Guzzle's NoSeekStream can't seek, so the size of the file at its
+     * path decides. Guzzle's LimitStream can seek, but not to the end. For a LimitStream, the result is false, because
+     * a LimitStream may also skip the start of its file.
      */
     private static function hasGrown(StreamInterface $stream, int $size): bool
     {

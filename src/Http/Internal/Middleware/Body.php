@@ -20,8 +20,8 @@ final class Body
     }
 
     /**
-     * Returns the size in bytes. If the body is empty or has an unknown size, returns the value of Content-Length. If
-     * that field is missing or invalid, returns 0 for an empty body and null for an unknown size.
+     * Returns the size in bytes. If the body reports the size 0, as a pipe does, or no size, returns the value of
+     * Content-Length. If that field is missing or invalid, returns 0 for a reported size of 0, and null for no size.
      */
     public static function size(ResponseInterface $response): ?int
     {

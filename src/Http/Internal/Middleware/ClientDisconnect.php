@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Middleware;
 
 use Spindle\Http\ClientDisconnectedException;
 
-/** Detects exceptions that were thrown because the request was cancelled. */
+/** Detects exceptions that were thrown because the request was cancelled, for example by a disconnect. */
 final class ClientDisconnect
 {
     private function __construct() {}

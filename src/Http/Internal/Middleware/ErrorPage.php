@@ -38,7 +38,7 @@ final readonly class ErrorPage
         private ?\Throwable $failure = null,
     ) {}
 
-    /** @param bool $json whether JSON is the format for a client without a preference, instead of plain text */
+    /** @param bool $json true to send JSON to a client without a preference; false to send plain text */
     public function response(string $accept, bool $json = false): ResponseInterface
     {
         // If a client accepts a format with the suffix +json, the client can also read problem+json.
@@ -103,7 +103,7 @@ final readonly class ErrorPage
             . ($trace === '' ? '' : "\n{$trace}\n");
     }
 
-    /** @return list<string> lines of text, which do not contain arguments of calls */
+    /** @return list<string> lines of text, without the arguments of calls */
     private static function trace(?\Throwable $failure): array
     {
         $lines = [];

@@ -15,10 +15,10 @@ final class ForwardedField
     /** Allows spaces around ";". The RFC does not allow them, but many proxies send them. */
     private const ELEMENT_PATTERN = '@^[ \t]*+' . self::PAIR . '(?:[ \t]*+;[ \t]*+' . self::PAIR . ')*+[ \t]*+;?$@D';
 
-    /** Maximum bytes of an element with commas in quotes, because such an element is parsed again after each comma. */
+    /** Maximum bytes of an element with commas in quotes. Such an element is parsed again for each comma. */
     private const MAX_ELEMENT_BYTES = 1024;
 
-    /** Proxies send at most four pairs. The limit is needed, because many names with colliding hashes cost CPU time. */
+    /** Maximum number of pairs. Proxies send at most four. Many names with colliding hashes would cost CPU time. */
     private const MAX_PAIRS = 20;
 
     private function __construct() {}

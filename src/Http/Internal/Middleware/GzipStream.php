@@ -15,7 +15,7 @@ final class GzipStream implements StreamInterface
 {
     use ReadOnlyStream;
 
-    private const CHUNK_BYTES = 16_384;
+    private const READ_BYTES = 16_384;
 
     /** Maximum bytes that one read() compresses. zlib can consume megabytes of zeros before it returns a byte. */
     private const MAX_INPUT_BYTES_PER_READ = 262_144;
@@ -110,7 +110,7 @@ final class GzipStream implements StreamInterface
         if ($this->seekable && $this->source->tell() !== $this->inputBytes) {
             $this->source->seek($this->inputBytes);
         }
-        $length = $this->size === null ? self::CHUNK_BYTES : min(self::CHUNK_BYTES, $this->size - $this->inputBytes);
+        $length = $this->size === null ? self::READ_BYTES : min(self::READ_BYTES, $this->size - $this->inputBytes);
         $bytes = substr($this->source->read($length), 0, $length);
         $this->inputBytes += \strlen($bytes);
         if ($bytes === '' && !$this->source->eof()) {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Middleware;
 
-/** The entry that one proxy added to the headers of a forwarded request. Invalid values are ignored. */
+/** The entry that one proxy added to the headers of a forwarded request. Ignores an invalid scheme, host or port. */
 final readonly class Hop
 {
     private const AUTHORITY_PATTERN = '@^([a-z0-9._\-]++|\[[0-9a-f:.]++\])(?::(\d{1,5}))?$@D';
@@ -17,9 +17,9 @@ final readonly class Hop
     private const HIDDEN_NODE_PATTERN = '@^(?:unknown|_[\w.\-]++)(?::[\w.\-]++)?$@Di';
 
     /**
-     * @param string|null $address address of the client that sent the request to the proxy; null when it is hidden
-     * @param string|null $scheme  scheme of the request to the proxy
-     * @param string|null $host    host of the request to the proxy, in lower case
+     * @param string|null $address address of the client that sent the request to the proxy; null if it is hidden
+     * @param string|null $scheme  scheme of the request to the proxy; null if it is missing or invalid
+     * @param string|null $host    host of the request to the proxy, in lower case; null if it is missing or invalid
      * @param int|null    $port    port of the request to the proxy; null for the scheme's default port
      */
     private function __construct(
@@ -30,9 +30,9 @@ final readonly class Hop
     ) {}
 
     /**
-     * @param string $node the proxy's client: an address, perhaps with a port; "unknown" or "_name" when it is hidden
-     * @param string $authority host of the request, perhaps with a port
-     * @param string $port port of the request, if the authority has none
+     * @param string $node the proxy's client: an address, perhaps with a port; "unknown" or "_name" if it is hidden
+     * @param string $authority host of the request, perhaps with a port; '' if it is unknown
+     * @param string $port port of the request, used if $authority has none
      *
      * @return self|null null when the node is malformed
      */

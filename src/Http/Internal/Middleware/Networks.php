@@ -20,7 +20,7 @@ final readonly class Networks
     /**
      * @param list<string> $networks such as "10.0.0.1", "10.0.0.0/8", "2001:db8::/32", "unix"
      *
-     * @throws \ValueError
+     * @throws \ValueError when an entry is neither an address, a network nor "unix"
      */
     public function __construct(array $networks)
     {

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Middleware;
 /** Weighted members of Accept or Accept-Encoding: RFC 9110, 12.4.2. Keeps at most 100 well-formed members. */
 final readonly class Preferences
 {
-    /** Clients send at most ten names. The limit is needed, because many names with colliding hashes cost CPU time. */
+    /** Maximum number of names. Browsers send at most ten. Many names with colliding hashes would cost CPU time. */
     private const MAX_NAMES = 100;
 
     private const MEMBER_PATTERN = '@^[ \t]*+([!#$%&\'*+\-.^_`|~0-9A-Za-z/]++)[ \t]*+(;.*+)?$@Ds';
@@ -77,7 +77,7 @@ final readonly class Preferences
         return preg_match(self::NUMBER_PATTERN, $number) === 1 ? (float) $number : null;
     }
 
-    /** Returns the most precise range in the field that contains the type; null if there is none. */
+    /** Returns the field's most precise range that includes the type; null if no range includes it. */
     private function rangeOf(string $type): ?string
     {
         foreach ([$type, strstr($type, '/', true) . '/*', '*/*'] as $range) {

@@ -15,13 +15,13 @@ final class Vary
     /** Adds request fields to Vary. Caches then store a separate response for each value of these fields. */
     public static function by(ResponseInterface $response, string ...$fields): ResponseInterface
     {
-        $named = $response->getHeaderLine('Vary');
+        $line = $response->getHeaderLine('Vary');
         $known = Fields::members(array_values($response->getHeader('Vary')));
         $new = array_filter($fields, static fn(string $field): bool => !\in_array(strtolower($field), $known, true));
         if ($new === [] || \in_array('*', $known, true)) {
             return $response;
         }
 
-        return $response->withHeader('Vary', ($named === '' ? '' : "{$named}, ") . implode(', ', $new));
+        return $response->withHeader('Vary', ($line === '' ? '' : "{$line}, ") . implode(', ', $new));
     }
 }

@@ -27,7 +27,7 @@ final readonly class BlockTrace
     private const URL = 'Spindle\Http\Client\HttpClient for a URL, or a Spindle\Worker\WorkerPool for slow files';
     private const COMMAND = 'Spindle\Command\CommandPool';
     private const LOCK = 'LOCK_NB with Amp\delay() between attempts, or a lock of PostgreSQL';
-    private const NAMES = 'Amp\Dns\resolve() of amphp/dns';
+    private const DNS = 'Amp\Dns\resolve() of amphp/dns';
     private const POSTGRES = 'Spindle\Postgres\PostgresPool';
     private const MYSQL = 'amphp/mysql';
     private const DATABASE = self::POSTGRES . ' for PostgreSQL, or ' . self::MYSQL . ' for MySQL';
@@ -58,14 +58,14 @@ final readonly class BlockTrace
         'passthru' => self::COMMAND,
         'proc_close' => self::COMMAND,
         'pclose' => self::COMMAND,
-        'gethostbyname' => self::NAMES,
-        'gethostbynamel' => self::NAMES,
-        'gethostbyaddr' => self::NAMES,
-        'dns_get_record' => self::NAMES,
-        'dns_check_record' => self::NAMES,
-        'checkdnsrr' => self::NAMES,
-        'dns_get_mx' => self::NAMES,
-        'getmxrr' => self::NAMES,
+        'gethostbyname' => self::DNS,
+        'gethostbynamel' => self::DNS,
+        'gethostbyaddr' => self::DNS,
+        'dns_get_record' => self::DNS,
+        'dns_check_record' => self::DNS,
+        'checkdnsrr' => self::DNS,
+        'dns_get_mx' => self::DNS,
+        'getmxrr' => self::DNS,
     ];
 
     private const PREFIXES = ['mysqli_' => self::MYSQL, 'pg_' => self::POSTGRES];
@@ -103,11 +103,11 @@ final readonly class BlockTrace
     /**
      * @param list<Frame> $frames debug_backtrace() of the signal handler; the first frame is the call of this handler
      *
-     * @return string|null null when the event loop waits for events, and so is not blocked
+     * @return string|null null when the event loop waits for events, or the position of the code is unknown
      */
     public static function describe(array $frames): ?string
     {
-        // If the first frame has no file, the signal has interrupted a PHP function, which is in the second frame.
+        // If the first frame has no file, the signal has interrupted a function of PHP. The second frame names it.
         $called = isset($frames[0]['file']) ? null : $frames[1] ?? null;
         $frames = \array_slice($frames, $called === null ? 0 : 1);
         $inner = $frames[1]['class'] ?? '';
@@ -131,7 +131,7 @@ final readonly class BlockTrace
 
     /**
      * Returns the file and line of the code that a signal has interrupted; '' if they are unknown. Up to PHP 8.3, the
-     * signal may have ended a blocking call in the previous statement. The position then names this call, too.
+     * signal may have ended a blocking call in the previous statement. Then the result also names this call.
      *
      * @param list<Frame> $frames debug_backtrace() of the signal handler
      */

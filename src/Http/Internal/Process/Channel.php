@@ -25,7 +25,7 @@ final class Channel implements FrameHandler
 
     private string $unsent = '';
 
-    /** Whether {@see flush()} runs. Without this flag, a signal handler that calls flush() could send bytes twice. */
+    /** Whether flush() is running. Without this flag, a signal handler that calls flush() could send bytes twice. */
     private bool $flushing = false;
 
     /** @var list<array{Message, int, string}> */
@@ -126,7 +126,7 @@ final class Channel implements FrameHandler
                 return stream_select($none, $writes, $none, 0, (int) ceil($left * 1e6));
             };
             if (Warnings::suppressed($wait) === false) {
-                usleep(1_000); // avoids a busy loop: a signal arrived, or stream_select() rejects so high a descriptor
+                usleep(1_000); // no busy loop after a signal, or if the descriptor is too high for stream_select()
             }
             $this->flush();
         }

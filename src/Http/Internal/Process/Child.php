@@ -21,7 +21,7 @@ final class Child
     /** Nanoseconds for which a ping of {@see probe()} stays unanswered before the process gets the TRACE_SIGNAL. */
     private const TRACE_NANOSECONDS = 500_000_000;
 
-    /** Seconds that the supervisor waits after a process's own stop timeout before it kills the process. */
+    /** Seconds from the end of a process's stop or handover timeout until the supervisor kills the process. */
     private const GRACE_SECONDS = 1.0;
 
     /** Time at which the process began to serve; null while it does not serve yet. */
@@ -36,7 +36,7 @@ final class Child
     /** Answer to {@see killWithReport()}: file, line and request of the running code; '' without an answer. */
     public string $position = '';
 
-    /** Why the process has to be replaced; '' if it does not have to be. */
+    /** Why the process has asked for its replacement; '' if it has not asked, or the replacement is queued. */
     public string $replacementReason = '';
 
     /** Number of {@see ping()} calls since the last answer to a ping. */
@@ -47,13 +47,13 @@ final class Child
     /** Time of the unanswered ping of {@see probe()}; null if there is none. */
     private ?int $probedAt = null;
 
-    /** Whether the process got a trace signal after the ping at {@see $probedAt}. */
+    /** Whether the process got the TRACE_SIGNAL after the ping at {@see $probedAt}. */
     private bool $traced = false;
 
     /** Error that prevented the start of the application, as a sentence; null if the process reported none. */
     public ?string $startFailure = null;
 
-    /** How the process ended, or why it is ending, as a clause such as "exited with 1"; '' if that is unknown. */
+    /** How the process ended or why it ends, as a clause such as "exited with 1"; '' if unknown or ended on request. */
     public string $endReason = '';
 
     /** Whether the process reported that it has answered all requests that had arrived. */

@@ -78,8 +78,8 @@ final class Children implements \IteratorAggregate
     }
 
     /**
-     * Runs the event loop until it is stopped, a message arrives, or $deadline by hrtime() has passed. Then handles the
-     * received messages. Leaves no callbacks in the loop, because a fork would inherit them.
+     * Runs the event loop until it is stopped, a message arrives, or $deadline by hrtime() has passed; at most for one
+     * second. Then handles the messages. Leaves no callbacks in the loop, because a fork would inherit them.
      */
     public function wait(int $deadline): void
     {
@@ -153,7 +153,7 @@ final class Children implements \IteratorAggregate
         $this->children = [];
     }
 
-    /** @return iterable<int, int> exit statuses by pid, and those of orphans if the supervisor has pid 1 (container) */
+    /** @return iterable<int, int> exit statuses by pid; if the supervisor has pid 1 (container), also of orphans */
     private function statuses(): iterable
     {
         foreach (getmypid() === 1 ? [-1] : array_keys($this->children) as $awaited) {

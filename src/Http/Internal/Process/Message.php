@@ -54,7 +54,7 @@ enum Message: int
     /** All answers to the {@see self::Query} with this number, serialized. */
     case Answers = 18;
 
-    /** The process should end without losing a request. Payload: a double, the seconds to keep idle connections. */
+    /** The process should end, because its successor serves. Payload: a double, seconds to keep idle connections. */
     case HandOver = 19;
 
     /** The process should accept no more connections, answer the requests that have arrived, and end. */

@@ -110,7 +110,7 @@ final class RequestTest extends TestCase
     public function testAnInvalidUriIsABadRequest(): void
     {
         $this->expectException(HttpException::class);
-        $this->expectExceptionMessage('The request target is not a valid URI');
+        $this->expectExceptionMessage('The target or the Host field is not valid in a URI');
 
         self::request("GET / HTTP/1.1\r\nHost: a:99999\r\n\r\n")->getUri();
     }
