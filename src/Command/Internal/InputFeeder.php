@@ -105,7 +105,7 @@ final class InputFeeder
             }
             $this->command?->endInput();
         } catch (\Throwable $thrown) {
-            $this->command?->fail($thrown);
+            $this->command?->fail($thrown, is_iterable($this->source));
         }
     }
 

@@ -262,6 +262,7 @@ final class LauncherBackend implements CommandBackend
             $launcher?->remove($pending);
             if ($launcher !== null) {
                 $launcher->exhausted = true;
+                $this->launchers->closeIfUnneeded($launcher);
             }
             // While other launchers run commands, a retry can succeed, because a command that ends frees descriptors
             // and processes. If all launchers are exhausted, probably no command is running. Then only other programs

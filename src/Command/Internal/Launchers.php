@@ -195,11 +195,17 @@ final class Launchers
     public function commandEnded(?Launcher $launcher): void
     {
         $this->deaths = 0;
+        $this->closeIfUnneeded($launcher);
+        $this->balance();
+    }
+
+    /** Closes a launcher that is retired and has no commands. */
+    public function closeIfUnneeded(?Launcher $launcher): void
+    {
         if ($launcher !== null && $launcher->commands === [] && $this->isRetired($launcher)) {
             $this->remove($launcher, null);
             $launcher->process->close();
         }
-        $this->balance();
     }
 
     /** Returns whether this process had other credentials when the launcher was started. */
@@ -211,13 +217,9 @@ final class Launchers
     /** Returns whether all launchers with commands are exhausted. Launchers report this only if they run no command. */
     public function areExhausted(): bool
     {
-        foreach ($this->all() as $launcher) {
-            if (!$launcher->exhausted && $launcher->commands !== []) {
-                return false;
-            }
-        }
+        $isUsable = static fn(Launcher $launcher): bool => !$launcher->exhausted && $launcher->commands !== [];
 
-        return true;
+        return array_filter($this->all(), $isUsable) === [];
     }
 
     /** Removes a launcher. Fibers in {@see maxConcurrency()} fail with `$why`, or try again if `$why` is null. */
@@ -232,8 +234,8 @@ final class Launchers
     /** @return bool whether a new launcher may replace the dead one; false after too many deaths or failed starts */
     public function died(Launcher $launcher, string $how): bool
     {
-        $isReplaceable = ++$this->deaths <= self::MAX_DEATHS_PER_LAUNCHER * $this->targetCount
-            && ($launcher->isReady || $this->recordFailedStart());
+        $mayDie = ++$this->deaths <= self::MAX_DEATHS_PER_LAUNCHER * $this->targetCount;
+        $isReplaceable = $mayDie && ($launcher->isReady || $this->recordFailedStart());
         $failure = $launcher->isReady ? LauncherException::died($how, []) : LauncherException::neverReady($how, []);
         $this->remove($launcher, $isReplaceable ? null : $failure);
         $this->log?->write('A launcher died: {how}', ['how' => $how]);

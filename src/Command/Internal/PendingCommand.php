@@ -139,10 +139,14 @@ final class PendingCommand
         $this->send(LauncherProtocol::INPUT_END);
     }
 
-    /** Ends the command because of a failure in this process. The failure becomes the outcome. */
-    public function fail(\Throwable $thrown): void
+    /**
+     * Ends the command because of a failure in this process. The failure becomes the outcome.
+     *
+     * @param bool $isOfCaller whether the caller's function or iterable threw the exception, so that the run rethrows it
+     */
+    public function fail(\Throwable $thrown, bool $isOfCaller = false): void
     {
-        if ($thrown instanceof StreamException) {
+        if (!$isOfCaller && $thrown instanceof StreamException) {
             $this->ioError ??= $thrown->getMessage();
         } else {
             $this->thrown ??= $thrown;

@@ -107,7 +107,7 @@ final class Sink
         } catch (\Throwable $thrown) {
             $this->dropsOutput = true;
             $this->pieces = new \SplQueue();
-            $this->command?->fail($thrown);
+            $this->command?->fail($thrown, $this->target instanceof \Closure);
         } finally {
             $this->delivering = false;
         }

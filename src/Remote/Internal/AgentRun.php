@@ -207,7 +207,10 @@ final class AgentRun
     private function giveBack(): void
     {
         $this->exchange->retryUntil(Clock::now() + $this->options->leaseMargin);
-        $this->logger->warning('Ending {count} running jobs and giving them back', ['count' => $this->jobs->count()]);
+        $count = $this->jobs->count();
+        if ($count > 0) {
+            $this->logger->warning('Ending {count} running jobs and giving them back', ['count' => $count]);
+        }
         $this->jobs->giveBack();
     }
 

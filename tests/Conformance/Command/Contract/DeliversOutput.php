@@ -9,6 +9,7 @@ use Amp\DeferredCancellation;
 use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
+use Spindle\Command\StreamException;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
@@ -62,6 +63,28 @@ trait DeliversOutput
         self::assertInstanceOf(\DomainException::class, $thrown);
         self::assertFalse(Processes::isAlive($pid));
         self::assertSame("next\n", $pool->execute(Command::of('echo', 'next'))->stdout());
+    }
+
+    public function testAnExceptionOfAnotherCommandsOutputReachesTheCallerToo(): void
+    {
+        $pool = $this->pool(1);
+        $input = static function (): \Generator {
+            yield 'x';
+
+            throw StreamException::tooLarge(7);
+        };
+        foreach ([
+            Command::of('echo')->withStdout(static fn() => throw StreamException::tooLarge(7)),
+            Command::of('cat')->withInput($input()),
+        ] as $command) {
+            $thrown = null;
+            try {
+                $pool->execute($command);
+            } catch (\Throwable $thrown) {
+                self::assertStringContainsString('output of 7 bytes', $thrown->getMessage());
+            }
+            self::assertInstanceOf(StreamException::class, $thrown);
+        }
     }
 
     public function testAClosureThatThrowsEndsItsRun(): void

@@ -94,11 +94,12 @@ final class Packing
     /** @param int $number number of the record, starting at 1 */
     public function tooLong(int $number, int $bytes): UsageException
     {
-        $limit = $this->isLimited ? $this->maxBytes : $this->limit;
-
         return new UsageException(
-            "option --max-chars: input {$number} makes the command {$bytes} bytes long, and the limit is"
-            . " {$limit}; give a larger limit or a shorter input",
+            $this->isLimited
+                ? "option --max-chars: input {$number} makes the command {$bytes} bytes long, and the limit is"
+                    . " {$this->maxBytes}; give a larger limit or a shorter input"
+                : "input {$number} makes the command {$bytes} bytes long, which is too long for the system; give a"
+                    . ' shorter input',
         );
     }
 

@@ -55,7 +55,7 @@ final class ScreenTerminal
     public function __construct(private readonly mixed $stream) {}
 
     /**
-     * Calls the closures on changes that affect the terminal. Without ext-pcntl, they are never called.
+     * Calls the closures on changes that affect the terminal. Without ext-pcntl and ext-posix, they are never called.
      *
      * @param \Closure(): void $resized   called when the size has changed, so the terminal may have rewrapped lines
      * @param \Closure(): void $suspend   called when this process is about to be suspended
@@ -76,8 +76,8 @@ final class ScreenTerminal
                 $continued();
             },
         ];
-        $this->watchers = SignalWatch::start($handlers);
-        if ($this->watchers !== []) { // Without ext-pcntl, there are no settings of readKeys() to restore.
+        $this->watchers = \function_exists('posix_kill') ? SignalWatch::start($handlers) : [];
+        if ($this->watchers !== []) { // Without the signals, there are no settings of readKeys() to restore.
             $this->watchSuspension($suspend);
         }
     }
@@ -86,7 +86,7 @@ final class ScreenTerminal
     public function watchEnds(): void
     {
         if ($this->watchers === []) {
-            return; // ext-pcntl is missing
+            return; // ext-pcntl or ext-posix is missing
         }
         $this->restoresSettings = true;
         register_shutdown_function($this->restore(...));
@@ -265,7 +265,7 @@ final class ScreenTerminal
     /** @return resource|false the terminal, opened a second time, because non-blocking mode must not affect $stream */
     private function open(): mixed
     {
-        $name = posix_ttyname($this->stream);
+        $name = \function_exists('posix_ttyname') ? posix_ttyname($this->stream) : false;
         $keys = $name === false ? false : Warnings::suppressed(static fn(): mixed => fopen($name, 'r'));
         if (\is_resource($keys)) {
             stream_set_blocking($keys, false);
