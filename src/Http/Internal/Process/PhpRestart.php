@@ -11,7 +11,7 @@ use Spindle\Internal\Warnings;
 /** Restarts this PHP program with other settings. Pid, descriptors, environment and ignored signals stay the same. */
 final class PhpRestart
 {
-    /** A setting that marks the restarted PHP. Child processes do not inherit it, unlike an environment variable. */
+    /** Setting that marks the restarted PHP. Child processes inherit environment variables, but not this setting. */
     private const RESTARTED_SETTING = 'spindle.restarted';
 
     /** Signals that may have been ignored when PHP was started. For example, nohup ignores SIGHUP. */
@@ -41,13 +41,13 @@ final class PhpRestart
         if ($arguments === null) {
             return '/proc/self/cmdline can not be read, or has the command line of another program';
         }
-        $others = array_filter(
+        $defaultSignals = array_filter(
             self::IGNORABLE_SIGNALS,
             static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL,
         );
-        foreach (IgnoredSignals::among(array_values($others)) as $signal) {
-            // When PHP started, it replaced SIG_IGN by a handler that ignores the signal too. pcntl_exec() replaces
-            // such a handler by SIG_DFL, but keeps SIG_IGN. So the restarted PHP ignores the signal again.
+        foreach (IgnoredSignals::among(array_values($defaultSignals)) as $signal) {
+            // At its start, PHP replaced SIG_IGN by its own handler, which also ignores the signal. pcntl_exec() would
+            // reset this handler to SIG_DFL, but keeps SIG_IGN. With SIG_IGN, the restarted PHP ignores the signal.
             pcntl_signal($signal, \SIG_IGN);
         }
         [, $warning] = Warnings::of(static fn(): bool => pcntl_exec(\PHP_BINARY, $arguments));
@@ -58,27 +58,27 @@ final class PhpRestart
     /**
      * @param list<string> $line the command line of this process
      *
-     * @return list<string>|null arguments for the restart, without the program; null when the command line does not
+     * @return list<string>|null arguments for pcntl_exec(), without the PHP binary; null when the command line does not
      *         contain this script and its arguments
      */
     private static function arguments(array $line): ?array
     {
         /** @var non-empty-list<string> $argv */
         $argv = $_SERVER['argv'] ?? [''];
-        $script = \count($line) - \count($argv);
+        $scriptIndex = \count($line) - \count($argv);
         if (
-            $script > 0
-            && \array_slice($line, $script) === $argv
-            && !\in_array($line[$script - 1], ['-f', '--file'], true)
+            $scriptIndex > 0
+            && \array_slice($line, $scriptIndex) === $argv
+            && !\in_array($line[$scriptIndex - 1], ['-f', '--file'], true)
         ) {
             // If a setting is given twice, PHP uses the last one. So the new settings follow all other options.
-            return [...\array_slice($line, 1, $script - 1), ...self::options(), ...$argv];
+            return [...\array_slice($line, 1, $scriptIndex - 1), ...self::options(), ...$argv];
         }
-        $isOtherForm = $script >= 0
+        $usesFileOption = $scriptIndex >= 0
             && \in_array($argv[0], $line, true)
-            && \array_slice($line, $script + 1) === \array_slice($argv, 1);
+            && \array_slice($line, $scriptIndex + 1) === \array_slice($argv, 1);
 
-        return $isOtherForm ? [...self::options(), ...\array_slice($line, 1)] : null; // "php -f script -- arguments"
+        return $usesFileOption ? [...self::options(), ...\array_slice($line, 1)] : null; // "php -f script -- arguments"
     }
 
     /** @return list<string> */
@@ -96,8 +96,8 @@ final class PhpRestart
             self::RESTARTED_SETTING => '1',
         ];
         if ((bool) \ini_get('opcache.enable_cli') && (string) \ini_get('opcache.file_cache') !== '') {
-            // The file cache may have code that was compiled while PHP had these functions. If such code calls one of
-            // the functions, the process ends.
+            // The file cache may have code that PHP compiled before these functions were disabled. If such code calls
+            // one of these functions, the process ends.
             $settings += ['opcache.file_cache' => '', 'opcache.file_cache_only' => '0'];
         }
         $options = [];

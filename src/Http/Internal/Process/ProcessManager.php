@@ -12,17 +12,16 @@ use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\Terminal;
 
 /**
- * The supervisor's main loop, {@see run()}. It keeps one process running for each of the {@see Slots}, and ends all
- * processes before it returns. The supervisor itself never loads the application. The supervisor runs the event loop
- * until a signal or a message arrives, or a deadline has passed. Then it acts outside of the event loop, because it
- * can fork only there.
+ * Keeps one process running in each of the {@see Slots}, and ends all processes before {@see run()} returns. The
+ * supervisor itself never loads the application. run() repeats two steps. First, the event loop runs until a signal or
+ * a message arrives, or a deadline has passed. Then run() starts and ends processes while the event loop is stopped,
+ * because a fork is possible only outside of the event loop.
  */
 final class ProcessManager implements ChildMessages
 {
     /**
      * Nanoseconds from a process's report of SIGTERM until its replacement starts. A service manager may send SIGTERM
-     * to the supervisor, too. Then the supervisor receives the signal within this time, and stops, without a
-     * replacement.
+     * to all processes. Then the supervisor gets SIGTERM too, usually within this time, and starts no replacement.
      */
     private const TERMINATION_NANOSECONDS = 100_000_000;
 
@@ -65,7 +64,7 @@ final class ProcessManager implements ChildMessages
     }
 
     /**
-     * Runs until it is closed or killed, and returns when no process is left.
+     * Runs until {@see close()}, {@see kill()} or a signal ends the server. Returns when no process is left.
      *
      * @return int the signal that made this method kill all processes; 0 if there was none
      *
@@ -107,7 +106,7 @@ final class ProcessManager implements ChildMessages
         return $this->killSignal;
     }
 
-    /** Makes {@see run()} end each process when the process has answered the HTTP requests that have arrived. */
+    /** Makes {@see run()} end all processes. Each process first answers the HTTP requests that it has received. */
     public function close(): void
     {
         if ($this->state === ManagerState::Running) {

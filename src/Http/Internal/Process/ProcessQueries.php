@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Passes a process's questions on to all processes that run the application, and collects the answers. */
+/** Passes a process's questions on to all processes that serve the application, and collects the answers. */
 final class ProcessQueries
 {
     /** Maximum nanoseconds until the asking process gets the answers. */
@@ -38,7 +38,7 @@ final class ProcessQueries
     public function __construct(private readonly EndedProcessTotals $endedTotals) {}
 
     /**
-     * @param int          $number   number of the question in the asking process
+     * @param int          $number   the asking process's number of the query
      * @param array<Child> $children processes that have to answer
      */
     public function begin(Child $asker, int $number, string $question, array $children): void
@@ -64,38 +64,38 @@ final class ProcessQueries
     }
 
     /**
-     * Stores an answer, unless the query is closed.
+     * Stores an answer, unless the query is closed or already has the final answer of this process.
      *
-     * @param int  $question      the supervisor's number of the query
+     * @param int  $queryNumber   the supervisor's number of the query
      * @param bool $isPreliminary true if a final answer follows; this answer is used only if the final one is late
      */
-    public function addAnswer(Child $child, int $question, string $answer, bool $isPreliminary = false): void
+    public function addAnswer(Child $child, int $queryNumber, string $answer, bool $isPreliminary = false): void
     {
-        if (!isset($this->open[$question]['missing'][$child->pid])) {
+        if (!isset($this->open[$queryNumber]['missing'][$child->pid])) {
             return;
         }
-        $this->open[$question]['answers'][$child->pid] = $answer;
-        if ($this->open[$question]['question'] === ServingProcess::STATISTICS) {
+        $this->open[$queryNumber]['answers'][$child->pid] = $answer;
+        if ($this->open[$queryNumber]['question'] === ServingProcess::STATISTICS) {
             $child->lastStatistics = $answer;
             $this->endedTotals->addRoutes($answer);
         }
         if (!$isPreliminary) {
-            unset($this->open[$question]['missing'][$child->pid]);
-            $this->closeIfComplete($question);
+            unset($this->open[$queryNumber]['missing'][$child->pid]);
+            $this->closeIfComplete($queryNumber);
         }
     }
 
     /** Removes the questions and answers of an ended process. Other processes no longer wait for its answers. */
     public function removeProcess(Child $child): void
     {
-        foreach ($this->open as $question => $query) {
+        foreach ($this->open as $queryNumber => $query) {
             if ($query['asker'] === $child) {
-                unset($this->open[$question]);
+                unset($this->open[$queryNumber]);
             } elseif (isset($query['children'][$child->pid])) {
-                unset($this->open[$question]['children'][$child->pid]);
-                unset($this->open[$question]['answers'][$child->pid]);
-                unset($this->open[$question]['missing'][$child->pid]);
-                $this->closeIfComplete($question);
+                unset($this->open[$queryNumber]['children'][$child->pid]);
+                unset($this->open[$queryNumber]['answers'][$child->pid]);
+                unset($this->open[$queryNumber]['missing'][$child->pid]);
+                $this->closeIfComplete($queryNumber);
             }
         }
     }
@@ -103,9 +103,9 @@ final class ProcessQueries
     /** Closes all queries whose deadline has passed. The asking processes get the answers that have arrived. */
     public function expire(int $now): void
     {
-        foreach ($this->open as $question => $query) {
+        foreach ($this->open as $queryNumber => $query) {
             if ($query['until'] <= $now) {
-                $this->close($question);
+                $this->close($queryNumber);
             }
         }
     }
@@ -116,17 +116,17 @@ final class ProcessQueries
         return min([\PHP_INT_MAX, ...array_column($this->open, 'until')]);
     }
 
-    private function closeIfComplete(int $question): void
+    private function closeIfComplete(int $queryNumber): void
     {
-        if ($this->open[$question]['missing'] === []) {
-            $this->close($question);
+        if ($this->open[$queryNumber]['missing'] === []) {
+            $this->close($queryNumber);
         }
     }
 
-    private function close(int $question): void
+    private function close(int $queryNumber): void
     {
-        $query = $this->open[$question];
-        unset($this->open[$question]);
+        $query = $this->open[$queryNumber];
+        unset($this->open[$queryNumber]);
         $silent = array_values(array_diff_key($query['children'], $query['answers']));
         $query['asker']->channel->send(Message::Answers, $query['number'], serialize([
             'answers' => array_values($query['answers']),

@@ -64,7 +64,7 @@ final readonly class ProcessServers implements ServerOverview
     /**
      * @param list<array<string, string|null>> $processes
      *
-     * @return array<string, string|null> by the check's name: its first failure, or null if no process reported one
+     * @return array<string, string|null> by the check's name: the first failure; null if no process reported a failure
      */
     private static function mergeChecks(array $processes): array
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-/** Queue of slots whose process has to be replaced, because of a reload or a limit. Runs one replacement at a time. */
+/** Queue of slots whose process has to be replaced, due to a reload or a limit. Allows one replacement at a time. */
 final class ReplacementQueue
 {
     /** @var array<string, Slot> waiting slots by their role's name, in order */
@@ -23,7 +23,7 @@ final class ReplacementQueue
     /**
      * Begins a reload. Cancels the current replacement: its new process may hang, or may have loaded older code.
      *
-     * @return Slot|null slot whose successor the caller has to end; null if no replacement was starting
+     * @return Slot|null slot whose successor the caller has to end; null if no successor was starting
      */
     public function reload(): ?Slot
     {
@@ -56,7 +56,7 @@ final class ReplacementQueue
         return $this->starting === null ? $this->starting = array_shift($this->waiting) : null;
     }
 
-    /** @return bool whether this was the last replacement of a reload, which is now complete */
+    /** @return bool whether this replacement was the last one of a reload, so that the reload is complete */
     public function succeeded(): bool
     {
         $this->replaced[(string) $this->starting?->role->name] = true;
@@ -68,7 +68,7 @@ final class ReplacementQueue
     /**
      * Ends the current replacement without success, and empties the queue.
      *
-     * @return int|null number of processes that the reload has replaced; null when there was no reload
+     * @return int|null number of processes that the reload has replaced; null if no reload was in progress
      */
     public function failed(): ?int
     {

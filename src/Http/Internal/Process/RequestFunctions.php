@@ -42,7 +42,7 @@ final class RequestFunctions
         'setrawcookie' => [self::NO_EFFECT_REASON, self::COOKIE_ADVICE],
     ];
 
-    /** The replacements do nothing: PHP's limit would end all requests. Use HttpServerOptions::$handlerTimeout. */
+    /** Functions that do nothing, because PHP's limit would end the process. Use HttpServerOptions::$handlerTimeout. */
     private const NO_OP_FUNCTIONS = ['set_time_limit'];
 
     /** PHP's error_log() blocks all requests while standard error accepts no bytes. Spindle's log does not block. */

@@ -48,8 +48,7 @@ final readonly class ServerFactory
         $this->addCertificates($sockets, $application->options);
         $this->checkDescriptors($sockets);
         if ($file !== false) {
-            // A WorkerPool sends closures as their source text. A deployment may change this file, so the loaded text
-            // is kept.
+            // A WorkerPool sends closures as source text. Deployments may replace the file, so its loaded text is kept.
             LoadedFiles::keepText($file);
         }
         if ($link !== null && ($this->options->maxRequests ?? $this->options->maxMemoryBytes) !== null) {
@@ -74,7 +73,7 @@ final readonly class ServerFactory
     /**
      * @param array<string, resource> $sockets
      *
-     * @throws AppException when the options have another default certificate than the supervisor
+     * @throws AppException when the application's options have another default certificate than the supervisor
      */
     private function addCertificates(array $sockets, HttpServerOptions $options): void
     {

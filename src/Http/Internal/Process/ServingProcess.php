@@ -35,7 +35,7 @@ final class ServingProcess
      */
     public const TRACE_SIGNAL = \SIGWINCH;
 
-    /** The supervisor sends no {@see TRACE_SIGNAL} within these nanoseconds after an answered ping; a terminal may. */
+    /** Nanoseconds after an answered ping in which only a terminal, not the supervisor, sends {@see TRACE_SIGNAL}. */
     private const MIN_BLOCK_NANOSECONDS = 400_000_000;
 
     /** Maximum frames of a backtrace. They are enough to name a function with its callers. */
@@ -109,7 +109,7 @@ final class ServingProcess
             \SIGQUIT,
             \SIGUSR1,
             \SIGUSR2,
-            \SIGXFSZ, // a file has reached its size limit (ulimit -f); because of the handler, only fwrite() fails
+            \SIGXFSZ, // a file has reached its size limit (ulimit -f): with a handler, fwrite() fails and PHP continues
             ...($this->role->runsApplication ? [] : [\SIGTERM]),
         ] as $signal) {
             pcntl_signal($signal, static fn() => null);
@@ -134,7 +134,7 @@ final class ServingProcess
         return $loop;
     }
 
-    /** Makes the kernel kill this process when the supervisor ends, even if a handler never returns. */
+    /** Makes the kernel kill this process when the supervisor ends, even if a handler never returns. Needs ext-ffi. */
     private static function dieWithSupervisor(): void
     {
         Libc::available()?->functions->prctl(self::PR_SET_PDEATHSIG, \SIGKILL, 0, 0, 0);
@@ -164,7 +164,7 @@ final class ServingProcess
         LoopTurn::await(); // after this wait, the event loop handles SIGTERM; until then, SIGTERM kills this process
         $link->send(Message::Ready, 0, pack('e2', ...$server->timeouts()));
         $this->done->getFuture()->await();
-        // The server has already logged unanswered requests, so reportEnd() must not report another reason.
+        // If requests are unanswered, the server has logged them. Then reportEnd() must not report a call of exit().
         $server->unanswered() === 0 ? $this->send(Message::AllAnswered) : $this->endReported = true;
     }
 
@@ -174,7 +174,7 @@ final class ServingProcess
         \assert($this->link !== null && $this->server !== null);
         $server = $this->server;
         if (getmypid() !== $this->pid) {
-            Signals::send((int) getmypid(), \SIGKILL); // a fork by a handler must not get messages for this process
+            Signals::send((int) getmypid(), \SIGKILL); // a fork made by a handler must not handle its parent's messages
         }
         match ($message) {
             Message::Ping => $this->handlePing($this->link),
@@ -196,7 +196,7 @@ final class ServingProcess
         $link->send(Message::Pong);
         $this->pingedAt = (int) hrtime(true);
         if (\ini_get('max_execution_time') !== '0') {
-            // A handler may have set a limit for its own request. But at this limit, PHP would end the whole process.
+            // A handler may have set a time limit for its own request. At this limit, PHP would end the whole process.
             PhpSettings::set('max_execution_time', '0');
         }
     }

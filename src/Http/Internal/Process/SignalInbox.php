@@ -8,8 +8,8 @@ use Revolt\EventLoop;
 use Spindle\Internal\IgnoredSignals;
 
 /**
- * Collects signals. Each signal stops the event loop, so that the supervisor handles the signal immediately. If SIGINT
- * or SIGTERM is already ignored, this signal stays ignored.
+ * Collects signals. Each signal stops the event loop, so that the supervisor can handle the signal. A SIGINT or SIGTERM
+ * that this process already ignores stays ignored.
  */
 final class SignalInbox
 {
@@ -25,7 +25,7 @@ final class SignalInbox
     {
         pcntl_async_signals(true);
         $ending = [\SIGTERM, \SIGINT];
-        // Handlers for these three signals are kept if the script that runs the supervisor has set them.
+        // The script that runs the supervisor may have set handlers for these signals. Such handlers are kept.
         $free = array_filter(
             [\SIGQUIT, \SIGUSR1, \SIGUSR2],
             static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL,

@@ -15,7 +15,7 @@ final class Slot
     /** Number of consecutive failed starts. */
     public int $startFailures = 0;
 
-    /** Number of consecutive processes that started and ended early. */
+    /** Number of consecutive processes that began to serve, and ended soon afterwards. */
     public int $earlyEnds = 0;
 
     /** Time by hrtime() at which a process is started if there is neither a current one nor a successor. */

@@ -95,7 +95,7 @@ final class Slots
         }
     }
 
-    /** Called when a process begins to serve. A successor becomes the current process; the previous one is ended. */
+    /** Handles a process that serves now. A successor becomes the current process, and the previous one is ended. */
     public function handleReady(Child $child): void
     {
         $slot = $child->slot;
@@ -167,13 +167,13 @@ final class Slots
         array_map(static fn(Slot $slot) => $slot->role->closeSockets(), $this->slots);
     }
 
-    /** Returns whether the first process has been started and does not serve yet. */
+    /** Returns whether the process of the first slot has been started and does not serve yet. */
     private function awaitsFirst(): bool
     {
         return $this->starting && $this->slots[0]->current !== null && $this->slots[0]->current->readyAt === null;
     }
 
-    /** @return Child|string the reason why the process could not be started */
+    /** @return Child|string the started process, or the reason why it could not be started */
     private function start(Slot $slot): Child|string
     {
         try {
@@ -188,7 +188,7 @@ final class Slots
         }
     }
 
-    /** Returns whether each slot has had a serving process. Logs the ready message when this is true the first time. */
+    /** Returns whether each slot has had a serving process. Logs the ready message the first time that this is true. */
     private function hasStarted(): bool
     {
         foreach ($this->starting ? $this->slots : [] as $slot) {

@@ -50,8 +50,8 @@ final class SupervisorLink
      *
      * @param float $timeout seconds in which the supervisor has to answer; a suspended supervisor (SIGSTOP) never does
      *
-     * @return Answers|null null when the supervisor does not answer. "silent" has an entry for each late process: its
-     *         last known statistics or null. "ended" has the counters of ended processes; null if $question is HEALTH
+     * @return Answers|null null when the supervisor does not answer. "silent" has an entry for each process without an
+     *         answer: its last statistics or null. "ended" has the counters of ended processes; null for HEALTH
      */
     public function query(string $question, float $timeout): ?array
     {

@@ -11,10 +11,10 @@ use Spindle\Http\Internal\Form\HeaderValue;
 use Spindle\Http\Internal\Message\Head;
 
 /**
- * A multipart form that PHP has parsed. If a warning shows that PHP has left something out, the form is refused.
+ * Converts a multipart form that PHP has parsed. Refuses the form if a warning shows that PHP has left something out.
  *
- * PHP leaves $_POST and $_FILES empty for a form without parts. If both are empty, but the body has another length than
- * such a form, the form is also refused. Then the form is malformed, or the names of all its parts are empty.
+ * For a form without parts, PHP leaves $_POST and $_FILES empty. If both are empty, but the body is longer or shorter
+ * than such a form, the form is also refused: it is malformed, or the names of all its parts are empty.
  */
 final class ParsedForm
 {

@@ -45,11 +45,11 @@ final class SapiBody
     }
 
     /**
-     * Returns the body of a response. Already reads the first bytes of the body: if this reading throws an exception,
-     * another response can still be sent.
+     * Returns the body of a response, and reads its first bytes. If this read throws an exception, no byte was sent. So
+     * the caller can still send another response.
      *
      * @throws \LogicException  when a body that can be read only once was read before
-     * @throws \LengthException when the body is empty despite its Content-Length
+     * @throws \LengthException when the first bytes show that the body is shorter or longer than {@see $length}
      */
     public static function of(ResponseInterface $response, Head $head, SapiExchange $exchange): self
     {
@@ -72,7 +72,7 @@ final class SapiBody
         }
     }
 
-    /** @throws \LengthException when the body is shorter than its Content-Length */
+    /** @throws \LengthException when the body is shorter or longer than {@see $length} */
     public function send(): void
     {
         try {
@@ -103,9 +103,9 @@ final class SapiBody
     }
 
     /**
-     * Kills the process of PHP-FPM at the end of the script if the body is incomplete, because an exception, a fatal
-     * error or exit() has ended the script. PHP has logged the error, and PHP-FPM starts another process. Without the
-     * kill, PHP-FPM would end the response as usual, and clients would take a response of unknown length as complete.
+     * Kills the process of PHP-FPM if an exception, a fatal error or exit() ends the script before the body's end. PHP
+     * has logged the error, and PHP-FPM starts another process. Without the kill, PHP-FPM would end the response as
+     * usual. Clients would then take the response for complete, because they do not know its length.
      */
     private function killAtEnd(): void
     {

@@ -145,7 +145,7 @@ final class SapiExchange implements RequestExchange
             return ParsedForm::of($_POST, $_FILES, $this->head, $this->warning);
         }
         $form = $this->forms->read($type, $this->body(), $encoding);
-        $this->body = Stream::create(''); // empty, as it is if PHP has parsed the form, or in Spindle's server
+        $this->body = Stream::create(''); // empty, as after a form that PHP has parsed, and as in HttpServer
 
         return $form;
     }

@@ -102,7 +102,7 @@ final class Acceptor
         for ($count = $max; $count > 0; --$count) {
             $isFull = $this->isFull();
             if ($isFull && $count < $max) {
-                // Room is made only if another connection waits: then the event loop calls this method again.
+                // No connection is closed until another one waits. If one waits now, the loop calls this method again.
                 return;
             }
             if ($isFull && !$this->makeRoom()) {

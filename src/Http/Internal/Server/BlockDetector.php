@@ -9,9 +9,9 @@ use Revolt\EventLoop;
 /**
  * Logs a warning when code runs for too long without returning to the event loop. The warning names the request.
  *
- * A measurement begins when a handler starts, when a handler begins to wait, and each time that a timer runs. The end
- * of a wait begins no measurement. So the measured time of code after a wait can include time before this code. This
- * additional time is at most a quarter of the limit, because the timer runs that often.
+ * A measurement begins when a handler starts, and each time that a timer runs. In worker processes, a measurement also
+ * begins when a fiber begins to wait. No measurement begins at the end of a wait. So the measured time of code after a
+ * wait can include earlier time: at most a quarter of the limit, the interval of the timer.
  */
 final class BlockDetector
 {

@@ -27,7 +27,7 @@ final class BodyReader
         private readonly Service $service,
     ) {}
 
-    /** Returns the whole body; null if its length is unknown or too large, or a part has not arrived or was read. */
+    /** Returns the body if its length is known and allowed, and all of it has arrived and is unread; otherwise null. */
     public function whole(ServerExchange $exchange): ?string
     {
         return !$exchange->ended
@@ -72,7 +72,7 @@ final class BodyReader
         return !$exchange->ended ? $this->parser->trailers() : '';
     }
 
-    /** @throws \Throwable unless the body belongs to the current request of an open connection */
+    /** @throws \Throwable when the connection is closed, or the request of the body has ended */
     private function check(ServerExchange $exchange): void
     {
         if ($this->timed->closed || $exchange->ended) {
