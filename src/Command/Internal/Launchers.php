@@ -217,9 +217,7 @@ final class Launchers
     /** Returns whether all launchers with commands are exhausted. Launchers report this only if they run no command. */
     public function areExhausted(): bool
     {
-        $isUsable = static fn(Launcher $launcher): bool => !$launcher->exhausted && $launcher->commands !== [];
-
-        return array_filter($this->all(), $isUsable) === [];
+        return array_filter($this->all(), static fn(Launcher $one) => !$one->exhausted && $one->commands !== []) === [];
     }
 
     /** Removes a launcher. Fibers in {@see maxConcurrency()} fail with `$why`, or try again if `$why` is null. */
