@@ -34,6 +34,9 @@ final class SettlementFactory
     /** Number of refusals after which a job becomes a dead letter, even if the same agent has refused it each time. */
     private const MAX_REFUSALS = 4;
 
+    /** Minimum delay of a retry, in seconds: agents claim a job that is requeued without a delay before new jobs. */
+    private const MIN_RETRY_DELAY = 0.001;
+
     /** Maximum bytes of an outcome that gets the agent's name. PHP's messages about missing code are short enough. */
     private const MAX_NOTED_BYTES = 0x1_0000;
 
@@ -274,7 +277,13 @@ final class SettlementFactory
         $delay = $job->body->retryPolicy->delayAfter($failures);
         $this->log->add($job->delivery->id, $job->attempt(), $reason, $delay);
 
-        return $this->settlement($job->delivery, $retry, $job->delivery->crashes, $failures, $delay);
+        return $this->settlement(
+            $job->delivery,
+            $retry,
+            $job->delivery->crashes,
+            $failures,
+            max(self::MIN_RETRY_DELAY, $delay),
+        );
     }
 
     private function deadTask(ClaimedJob $job, int $attempts, string $outcome, string $reason): Settlement

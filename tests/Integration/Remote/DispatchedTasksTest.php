@@ -185,6 +185,30 @@ final class DispatchedTasksTest extends TidyTestCase
         self::assertSame(["1 {$id}", "2 {$id}", "3 {$id}"], $gate->names());
     }
 
+    public function testARetryWithoutADelayRunsAfterTheJobsThatWait(): void
+    {
+        $gate = new Gate($this->path('gate'));
+        $executor = $this->executor(new JobRetryPolicy(maxAttempts: 2, delay: 0.0));
+        $executor->dispatch(static function () use ($gate): never {
+            $gate->say(hrtime(true) . ' bad');
+
+            throw new \DomainException('never');
+        });
+        $ids = [];
+        for ($i = 0; $i < 20; ++$i) {
+            $ids[] = $executor->dispatch(static function () use ($gate): void {
+                usleep(10_000);
+                $gate->say(hrtime(true) . ' good');
+            });
+        }
+        $this->agent($this->queue, 1);
+        await(array_map($executor->attach(...), $ids));
+        Eventually::holds(static fn(): bool => \count($gate->names()) === 22, 'all have run', 20.0);
+
+        $names = array_map(static fn(string $name): string => explode(' ', $name)[1], $gate->names());
+        self::assertSame(['bad', ...array_fill(0, 20, 'good'), 'bad'], $names);
+    }
+
     public function testTasksOfOneKeyNeverRunAtTheSameTime(): void
     {
         $executor = $this->executor();
