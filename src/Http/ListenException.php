@@ -28,7 +28,7 @@ final class ListenException extends \RuntimeException implements SpindleExceptio
     public static function because(string $address, string $reason): self
     {
         $advice = str_contains($reason, 'already in use')
-            ? '. Another program listens there: stop it, or choose another port'
+            ? '. Another program listens there: stop it, or choose another address'
             : '';
 
         return new self($address, "The server can't listen on {$address}: {$reason}{$advice}");

@@ -62,7 +62,7 @@ final class Response implements ResponseInterface
     /**
      * @param int $status 200 to 599
      * @param array<string, string|list<string>> $headers by name
-     * @param string|StreamInterface $body to send a stream, the server rewinds it if possible, and reads it to the end
+     * @param string|StreamInterface $body the server rewinds a stream if possible, and reads the stream to its end
      * @param string $reason reason phrase; '' for the standard phrase of the status
      *
      * @throws \InvalidArgumentException when the status, a header or the reason is invalid
@@ -165,10 +165,10 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Sends chunks as an iterator yields them. The first chunk is sent at once. After each send, the server collects
-     * chunks for a millisecond. Collected chunks are sent when the iterator suspends its fiber, when they have 64 KiB,
-     * or with the first chunk after this millisecond. If the client receives slowly, the server requests the next chunk
-     * only after the earlier chunks were sent. While the iterator is suspended, other requests run.
+     * Creates a response that sends chunks as an iterator yields them. The first chunk is sent at once. After each
+     * send, the server collects chunks for 1 ms. Collected chunks are sent when the iterator suspends its fiber, when
+     * they have 64 KiB, or with the first chunk after this time. If the client receives slowly, the server requests the
+     * next chunk only after the earlier ones were sent. While the iterator is suspended, other requests run.
      *
      * If the iterator throws before its first chunk and before it suspends, the server answers as for an exception of
      * the handler. If it throws later, the head was already sent, so the client gets an incomplete response.
@@ -192,8 +192,8 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Sends a file. Conditional headers of the request apply to GET and HEAD, and Range applies only to GET. Other
-     * methods get the whole file. The response has the length that the file had when it was opened.
+     * Creates a response with a file. Conditional headers of the request apply to GET and HEAD, and Range only to GET.
+     * Other methods get the whole file. The response has the length that the file had when it was opened.
      *
      * The file is read while it is sent. Reading does not suspend the fiber, so a slow disk blocks the whole process.
      *
@@ -216,8 +216,8 @@ final class Response implements ResponseInterface
     }
 
     /**
-     * Sends events to an EventSource in a browser, as an iterator yields them. The iterator runs in a fiber of its own.
-     * Waiting for the next event suspends only this response.
+     * Creates a response that sends events to an EventSource in a browser, as an iterator yields them. The iterator
+     * runs in a fiber of its own. Waiting for the next event suspends only this response.
      *
      * A comment is sent first, and whenever no event has come for `$heartbeat` seconds. Comments keep proxies from
      * closing the connection, and let the server detect that a client has disconnected.
@@ -229,7 +229,7 @@ final class Response implements ResponseInterface
      *
      * @param iterable<ServerSentEvent|string>   $events    a string is the data of an event
      * @param array<string, string|list<string>> $headers
-     * @param float                              $heartbeat seconds; INF for none
+     * @param float                              $heartbeat seconds; INF for no comments
      *
      * @throws \ValueError when the heartbeat is not positive
      */

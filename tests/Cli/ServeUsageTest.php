@@ -213,7 +213,7 @@ final class ServeUsageTest extends SpindleCommandTestCase
             '',
             $process,
             "spindle: The server can't listen on {$address}: address already in use."
-                . " Another program listens there: stop it, or choose another port\n",
+                . " Another program listens there: stop it, or choose another address\n",
         );
         self::assertFileDoesNotExist($this->path('ran'));
         self::assertFileDoesNotExist($this->path('socket'));

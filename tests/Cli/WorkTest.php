@@ -717,7 +717,7 @@ final class WorkTest extends TestCase
             '',
             $process,
             "spindle: The server can't listen on {$address}: address already in use. Another program listens there:"
-            . " stop it, or choose another port\n",
+            . " stop it, or choose another address\n",
         );
     }
 

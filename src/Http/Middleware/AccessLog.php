@@ -21,10 +21,10 @@ use Spindle\Internal\Warnings;
  * Logs each response of a handler in Apache's combined format. Quotes, backslashes and all bytes except printable ASCII
  * are written as \xhh. An exception is logged with the status of its response, unless its cause is the cancellation of
  * the request ({@see \Spindle\Http\ClientDisconnectedException}). A logger also gets the duration of the handler,
- * without the time in which the body is sent. If the body is empty or its size is unknown, the size is logged as "-".
+ * without the time in which the body is sent. If the body is empty or its size is unknown, the line has "-" as size.
  *
  * If the server answers without calling a handler, the response is not logged. This happens if a request's head is
- * malformed, too large or late, or if too many requests are concurrent. The server's statistics count these responses
+ * malformed, too large or late, or if too many requests are open. The server's statistics count these responses
  * by status. If a handler returns after its deadline, its response is logged, although the client got 503. If a handler
  * throws because of its deadline, nothing is logged. The server's own log has a message about each missed deadline. A
  * response is logged before its body is sent, so an exception that cuts off the body does not change the line.
@@ -34,7 +34,7 @@ use Spindle\Internal\Warnings;
  * warning. If the server has no logger, the warnings go to PHP's error log.
  *
  * Client address and request id come from {@see TrustedProxies} and {@see RequestId} if these run before this
- * middleware.
+ * middleware. Otherwise, the address is that of the connection, and the id is empty.
  */
 final class AccessLog implements MiddlewareInterface
 {

@@ -69,7 +69,7 @@ final readonly class Compression implements MiddlewareInterface
         };
     }
 
-    /** Returns whether the response depends on Accept-Encoding. For 206 and 304, the full response (200) counts. */
+    /** Returns whether the response depends on Accept-Encoding. 206 and 304 do if the full response (200) does. */
     private static function dependsOnEncoding(ResponseInterface $response): bool
     {
         $status = $response->getStatusCode();

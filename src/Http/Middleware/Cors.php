@@ -78,14 +78,14 @@ final readonly class Cors implements MiddlewareInterface
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
         $origin = $request->getHeaderLine('Origin');
-        $allowed = $this->allowed($origin);
+        $allowedOrigin = $this->allowedOrigin($origin);
         if (
             $request->getMethod() === 'OPTIONS'
             && $origin !== ''
             && $request->hasHeader('Access-Control-Request-Method')
         ) {
             $response = Vary::by(
-                new Response(204, $allowed === null ? [] : $this->preflight),
+                new Response(204, $allowedOrigin === null ? [] : $this->preflight),
                 'Access-Control-Request-Method',
                 'Access-Control-Request-Headers',
             );
@@ -93,14 +93,14 @@ final readonly class Cors implements MiddlewareInterface
             $response = self::setOrRemove(
                 $handler->handle($request),
                 'Access-Control-Expose-Headers',
-                $allowed === null ? '' : $this->exposedHeaders,
+                $allowedOrigin === null ? '' : $this->exposedHeaders,
             );
         }
-        $response = self::setOrRemove($response, 'Access-Control-Allow-Origin', $allowed ?? '');
+        $response = self::setOrRemove($response, 'Access-Control-Allow-Origin', $allowedOrigin ?? '');
         $response = self::setOrRemove(
             $response,
             'Access-Control-Allow-Credentials',
-            $allowed !== null && $this->credentials ? 'true' : '',
+            $allowedOrigin !== null && $this->credentials ? 'true' : '',
         );
 
         return $this->allowsAnyOrigin ? $response : Vary::by($response, 'Origin');
@@ -112,7 +112,7 @@ final readonly class Cors implements MiddlewareInterface
         foreach ($tokens as $token) {
             if (preg_match(self::TOKEN_PATTERN, $token) !== 1) {
                 throw new \ValueError(
-                    'A method or header of CORS must be a name without blanks, not '
+                    'A method or header of CORS must be an HTTP token, such as PUT or X-Total, not '
                         . json_encode($token, \JSON_INVALID_UTF8_SUBSTITUTE),
                 );
             }
@@ -143,7 +143,7 @@ final readonly class Cors implements MiddlewareInterface
     }
 
     /** Returns the value of Access-Control-Allow-Origin; null when the origin is not allowed. */
-    private function allowed(string $origin): ?string
+    private function allowedOrigin(string $origin): ?string
     {
         if ($this->allowsAnyOrigin) {
             return '*';

@@ -37,13 +37,13 @@ final class ErrorHandler implements MiddlewareInterface
         private readonly bool $json = false,
     ) {}
 
-    /** Creates a middleware for development. Every client gets the stack traces of exceptions, without arguments. */
+    /** Creates a middleware for development. All clients get traces (no arguments) of exceptions but HttpException. */
     public static function showingTraces(?LoggerInterface $logger = null, bool $json = false): self
     {
-        $errors = new self($logger, $json);
-        $errors->showsTraces = true;
+        $middleware = new self($logger, $json);
+        $middleware->showsTraces = true;
 
-        return $errors;
+        return $middleware;
     }
 
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface

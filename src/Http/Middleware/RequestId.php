@@ -20,13 +20,13 @@ final class RequestId implements MiddlewareInterface
 
     private bool $keepsIncoming = false;
 
-    /** Keeps a client's X-Request-Id of 1 to 128 letters, digits, ".", "_", "-". So clients can choose ids in logs. */
+    /** Creates a middleware that keeps clients' ids (1 to 128 of A-Z a-z 0-9 . _ -). So clients choose ids in logs. */
     public static function keepingIncoming(): self
     {
-        $ids = new self();
-        $ids->keepsIncoming = true;
+        $middleware = new self();
+        $middleware->keepsIncoming = true;
 
-        return $ids;
+        return $middleware;
     }
 
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface

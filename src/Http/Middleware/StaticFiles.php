@@ -87,8 +87,8 @@ final readonly class StaticFiles implements MiddlewareInterface
         if (preg_match(self::SEVERAL_SLASHES_PATTERN, $request->getRequestTarget()) === 1) {
             return null;
         }
-        $uri = $request->getUri()->getPath();
-        $path = $this->path($uri === '' ? '/' : $uri);
+        $uriPath = $request->getUri()->getPath();
+        $path = $this->path($uriPath === '' ? '/' : $uriPath);
         if ($path === null) {
             return null;
         }
@@ -104,18 +104,18 @@ final readonly class StaticFiles implements MiddlewareInterface
                 $request,
                 $this->headers,
             ),
-            default => self::redirect($uri, $request->getUri()->getQuery()),
+            default => self::redirect($uriPath, $request->getUri()->getQuery()),
         };
     }
 
     /** Returns the path on disk, with a final slash if the URI path has one; null if the URI path is not served. */
-    private function path(string $uri): ?string
+    private function path(string $uriPath): ?string
     {
-        if ("{$uri}/" === $this->prefix) {
+        if ("{$uriPath}/" === $this->prefix) {
             return $this->root;
         }
-        $below = substr($uri, \strlen($this->prefix));
-        if (!str_starts_with($uri, $this->prefix) || preg_match(self::PERCENT_ENCODING_PATTERN, $below) !== 1) {
+        $below = substr($uriPath, \strlen($this->prefix));
+        if (!str_starts_with($uriPath, $this->prefix) || preg_match(self::PERCENT_ENCODING_PATTERN, $below) !== 1) {
             return null;
         }
         $names = array_map(rawurldecode(...), explode('/', $below));
@@ -146,9 +146,9 @@ final readonly class StaticFiles implements MiddlewareInterface
         return $name === null || preg_match(self::SOURCE_CODE_PATTERN, $name) === 1 ? null : $file;
     }
 
-    /** Redirects to a relative target, which is right even if a proxy changed the host or the start of the path. */
-    private static function redirect(string $uri, string $query): Response
+    /** Redirects to the path with a final slash. The target is relative: a proxy may have changed host and prefix. */
+    private static function redirect(string $uriPath, string $query): Response
     {
-        return Response::redirect('.' . strrchr($uri, '/') . '/' . ($query === '' ? '' : "?{$query}"), 301);
+        return Response::redirect('.' . strrchr($uriPath, '/') . '/' . ($query === '' ? '' : "?{$query}"), 301);
     }
 }

@@ -20,10 +20,10 @@ use Spindle\Http\Internal\Middleware\XForwardedFields;
  * and its Host header.
  *
  * Each proxy appends the address of its own client to a list. The middleware searches this list from its end: the first
- * address that is not trusted is the client's. Entries before this address are never used: the client can send them. A
- * hidden address ("unknown", "_name") or a malformed entry ends the search. Then the last trusted address that was
- * examined becomes the client's address. Scheme, host and port come from the last examined entry that is not malformed,
- * even if its address is hidden.
+ * address that is not trusted is the client's. Entries before this address are never used: the client can send them.
+ * The search also ends at a hidden address ("unknown", "_name"), at a malformed entry, and at the start of the list. In
+ * these cases, the last examined trusted address becomes the client's address. Scheme, host and port come from the last
+ * examined entry that is not malformed, even if its address is hidden.
  *
  * Forwarding headers are of two kinds: Forwarded, and all headers X-Forwarded-…, such as X-Forwarded-Prefix. If the
  * sender is not a trusted proxy, both kinds are removed. If the sender is a trusted proxy, the kind that `$headers`
@@ -74,7 +74,7 @@ final readonly class TrustedProxies implements MiddlewareInterface
     }
 
     /** @return array{string, Hop|null} address of the client, and the last examined entry (null for no entry) */
-    private function findClient(string $known, ServerRequestInterface $request): array
+    private function findClient(string $client, ServerRequestInterface $request): array
     {
         $last = null;
         $hops = $this->headers === ProxyHeaders::Forwarded
@@ -82,13 +82,13 @@ final readonly class TrustedProxies implements MiddlewareInterface
             : XForwardedFields::hops($request);
         foreach ($hops as $hop) {
             $last = $hop;
-            $known = $hop->address === null ? $known : Networks::canonical($hop->address);
-            if ($hop->address === null || !$this->trusted->contains($known)) {
+            $client = $hop->address === null ? $client : Networks::canonical($hop->address);
+            if ($hop->address === null || !$this->trusted->contains($client)) {
                 break;
             }
         }
 
-        return [$known, $last];
+        return [$client, $last];
     }
 
     private static function withClientUri(ServerRequestInterface $request, ?Hop $hop): ServerRequestInterface

@@ -27,10 +27,10 @@ use Spindle\Internal\Network\ForkedSockets;
 /** The state that all connections of a server share: handler, options, limits, counters and deadlines. */
 final class Service implements FileDescriptors
 {
-    /** All deadlines are checked at most once in this number of nanoseconds, unless an earlier deadline is added. */
+    /** Minimum nanoseconds between two checks of all deadlines, unless a connection adds an earlier deadline. */
     private const MIN_CHECK_NANOSECONDS = 100_000_000;
 
-    /** Seconds of each wait for the end of the client's side: {@see TimedTransport::linger()}. */
+    /** Seconds of each wait until the client ends its side of the connection: {@see TimedTransport::linger()}. */
     private const LINGER_SECONDS = 2.0;
 
     /** @var array<int, Connection> */
@@ -38,7 +38,7 @@ final class Service implements FileDescriptors
 
     public bool $stopping = false;
 
-    /** True while the server stops or is full. Then a response ends its connection, unless another request arrived. */
+    /** True while the server stops or is full. Then a response ends its connection if no further head has arrived. */
     public bool $closesAfterResponse = false;
 
     /** Number of requests whose handler has not returned. */
@@ -63,7 +63,7 @@ final class Service implements FileDescriptors
     /** @var array<int, int> maximum nanoseconds in a phase, by the phase's value */
     public readonly array $phaseTimeouts;
 
-    /** Timeouts of the two phases that every request goes through, in nanoseconds. */
+    /** Timeouts of {@see Phase::Idle} and {@see Phase::Handler}, which nearly every request needs, in nanoseconds. */
     public int $idleNanoseconds;
     public readonly int $handlerNanoseconds;
 
@@ -78,7 +78,7 @@ final class Service implements FileDescriptors
     /** @var (\Closure(): void)|null called after a handler left output buffers open, or closed the server's buffer */
     public ?\Closure $closeOutputBuffers = null;
 
-    /** @var \WeakMap<self, true>|null services that {@see onShutdown()} handles; null before the first service */
+    /** @var \WeakMap<self, true>|null services that {@see answerOnExit()} has registered; null if there is none */
     private static ?\WeakMap $answeredOnExit = null;
 
     /** @param \Closure(ServerRequestInterface): mixed $handler handler that should return a response */
@@ -240,7 +240,7 @@ final class Service implements FileDescriptors
         Signals::send($pid, \SIGKILL);
     }
 
-    /** Answers open requests with 500, if possible, when exit() or an error ends the process. */
+    /** Makes this process answer open requests with 500, if possible, when exit() or an error ends the process. */
     public function answerOnExit(): void
     {
         if (self::$answeredOnExit === null) {
@@ -282,7 +282,7 @@ final class Service implements FileDescriptors
         }
     }
 
-    /** Returns the response to a request when too many requests are in flight. Closes connections of slow clients. */
+    /** Returns a 503 response, because too many requests are in flight. Closes connections of slow clients. */
     public function overloaded(): ResponseInterface
     {
         $this->connectionLimits->closeSlowConnections($this->connections);

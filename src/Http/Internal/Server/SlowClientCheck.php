@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Server;
 /** Measures whether a client transfers bytes fast enough to keep its connection while the server is full. */
 final class SlowClientCheck
 {
-    /** A client is too slow after this many nanoseconds at a rate below FACTOR * minRate. */
+    /** A client is too slow if its rate was below FACTOR * minRate for this many nanoseconds. */
     private const MIN_NANOSECONDS = 3_000_000_000;
     private const FACTOR = 20;
 
@@ -17,7 +17,7 @@ final class SlowClientCheck
     /** Bytes transferred before the measurement. */
     private int $measuredBytes = 0;
 
-    /** @param int $minRate bytes per second that the server always requires */
+    /** @param int $minRate minimum bytes per second of a request body while the server is not full */
     public function __construct(private readonly int $minRate) {}
 
     /**

@@ -6,12 +6,12 @@ namespace Spindle\Http\Internal\Server;
 
 use Spindle\Internal\NullDevice;
 
-/** Reserves descriptors that connections can't use. Releases them for handlers when no other descriptor is free. */
+/** Reserves descriptors for handlers, not for connections. Releases them when no other descriptor is free. */
 final class SpareDescriptors
 {
     private const COUNT = 8;
 
-    /** Free descriptors that a server needs: those reserved, and some for connections, class files and the system. */
+    /** Minimum free descriptors when a server starts: COUNT, and some for connections, class files and the system. */
     private const MIN_FREE = 16;
 
     /** @var list<resource> */
@@ -38,7 +38,7 @@ final class SpareDescriptors
         return true;
     }
 
-    /** Returns how many descriptors this process lacks to serve connections. */
+    /** Returns how many more free descriptors this process needs to serve connections; 0 if it has enough. */
     public static function missing(): int
     {
         $streams = [];

@@ -51,7 +51,7 @@ final class TimedTransport
     /** Fibers that wait until the kernel has accepted all collected bytes; null before the first wait. */
     private ?FiberQueue $writers = null;
 
-    /** Bytes that the kernel had accepted when the current wait for the client began. */
+    /** Bytes that the kernel had accepted when the deadline of the current write started. */
     private int $sentBefore = 0;
 
     private ?SlowClientCheck $slowClientCheck = null;
@@ -61,7 +61,7 @@ final class TimedTransport
     /** Bytes received when the current wait of {@see linger()} began. */
     private int $receivedBeforeLinger = 0;
 
-    /** @param Connection|null $connection null once closed, so that the objects do not keep each other in memory */
+    /** @param Connection|null $connection null once closed, so that the two objects do not keep each other in memory */
     public function __construct(
         public readonly Transport $transport,
         private readonly Service $service,
@@ -109,8 +109,8 @@ final class TimedTransport
     }
 
     /**
-     * Ends the wait for more of a request's body. Restores the interrupted phase with its remaining time. If the
-     * response has begun, enters {@see Phase::Stream} instead, unless a Phase::Write with unsent bytes was interrupted.
+     * Ends the wait for more of a request's body. Restores the interrupted phase with its remaining time. After the
+     * response has begun, restores only an unfinished Phase::Write, and otherwise enters {@see Phase::Stream}.
      *
      * @param int $remaining nanoseconds that the interrupted phase had left when the wait began
      */
@@ -247,7 +247,7 @@ final class TimedTransport
     public function checkProgress(): void
     {
         $phase = $this->phase;
-        // The event loop reports progress only once a third of the kernel's buffer, maybe megabytes, is free.
+        // The event loop reports progress only after a third of the kernel's buffer, perhaps megabytes, is free.
         $this->transport->trySend();
         if ($this->closed || !$this->transport->sending) {
             return;
@@ -275,8 +275,8 @@ final class TimedTransport
     }
 
     /**
-     * Returns whether the client is so slow that its connection is closed while the server is full: the server waits
-     * for the client, and the client has transferred too few bytes since an earlier call.
+     * Returns whether the client is too slow to keep its connection while the server is full. A client is too slow if
+     * the server waits for the client, and the client has transferred too few bytes since an earlier call.
      */
     public function isTooSlowWhenFull(int $now): bool
     {
@@ -342,7 +342,7 @@ final class TimedTransport
         }
     }
 
-    /** Continues {@see linger()} if the client has sent bytes since the wait began. Otherwise closes the connection. */
+    /** Extends {@see linger()}, a limited number of times, if the client has sent bytes. Else closes the connection. */
     public function continueLinger(): void
     {
         $this->discardReceived();

@@ -50,7 +50,7 @@ final class Transport
     /** Null once the stream is closed, so that this object and the connection do not keep each other in memory. */
     private ?TransportEvents $events;
 
-    /** Bytes received, and bytes that the kernel has accepted. */
+    /** Bytes received, and bytes to be sent that the kernel has accepted. */
     public int $receivedBytes = 0;
     public int $sentBytes = 0;
 
@@ -207,8 +207,8 @@ final class Transport
     }
 
     /**
-     * Makes the connection end in a way that shows clients that the response is incomplete, even if this process is
-     * killed. Call it again with false once the response is complete.
+     * Makes the end of the connection show the client that the response is incomplete, even if this process is killed.
+     * Call this method again with false once the response is complete.
      *
      * TLS then ends without its closing alert. Plain TCP ends with a reset, which needs ext-sockets. The end of a Unix
      * socket can't show this.

@@ -82,7 +82,7 @@ final class UnixSocketFile
         }
     }
 
-    /** Removes the file unless its server is running. Treats a server that is busy or refuses access as running. */
+    /** Removes the file, or throws if its server runs. A server that is busy or refuses access counts as running. */
     private static function removeStale(string $path, string $address): void
     {
         [[$client, $code, $message]] = Warnings::of(

@@ -16,7 +16,7 @@ use Spindle\Http\Internal\Server\TransportEvents;
 use Spindle\Http\Response;
 use Spindle\Internal\Async\Condition;
 
-/** A request and its response on one connection. Receives bytes only while a fiber waits for them, like a client. */
+/** The client's side of a connection for one request. Receives bytes only while a fiber waits for them. */
 final class TestConversation implements TransportEvents
 {
     private const READ_BYTES = 65_536;
@@ -50,7 +50,7 @@ final class TestConversation implements TransportEvents
     }
 
     /**
-     * Waits for the complete response.
+     * Sends a request, and waits for the complete response.
      *
      * @param array<string, string|list<string>> $headers
      *
@@ -76,7 +76,7 @@ final class TestConversation implements TransportEvents
     }
 
     /**
-     * Waits only for the head of the response.
+     * Sends a request, and waits only for the head of the response.
      *
      * @param array<string, string|list<string>> $headers
      */
@@ -208,7 +208,7 @@ final class TestConversation implements TransportEvents
         return !$this->ended;
     }
 
-    /** Closes this half of the connection after a complete response, so that the server expects no other request. */
+    /** Ends this side of the connection after a complete response, so that the server waits for no other request. */
     private function endRequests(): void
     {
         if (!$this->ended && !$this->hasEndedRequests && $this->head?->isPersistent === true && $this->isComplete()) {

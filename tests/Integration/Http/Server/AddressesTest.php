@@ -263,7 +263,7 @@ final class AddressesTest extends HttpServerTestCase
         self::assertSame($address, $refusal->address);
         self::assertSame(
             "The server can't listen on {$address}: address already in use. Another program listens there:"
-                . ' stop it, or choose another port',
+                . ' stop it, or choose another address',
             $refusal->getMessage(),
         );
     }
