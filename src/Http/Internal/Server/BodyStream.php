@@ -12,8 +12,8 @@ use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
 
 /**
- * The body of a request, which can be read while it arrives. If the handler does not read, the server soon stops
- * receiving. Then the client can't send more.
+ * The body of a request. The handler can read the received bytes before the whole body has arrived. If the handler
+ * does not read, the server soon stops receiving, so that the client can't send more.
  *
  * A body is kept, and can be read again, up to a size that depends on the media type:
  * {@see \Spindle\Http\Internal\Form\BodyParser::maxKeptBytes()}. A longer body can be read only once.
@@ -22,7 +22,7 @@ final class BodyStream implements StreamInterface, BodyLimited
 {
     use ReadOnlyStream;
 
-    /** Bodies up to this size are kept without a check of media type and free memory, because this check is slow. */
+    /** Bodies up to this size are kept without a check of the media type, because this check is slow. */
     private const MAX_SHORT_BODY_BYTES = 65_536;
 
     private const READ_BYTES = 65_536;
@@ -115,7 +115,7 @@ final class BodyStream implements StreamInterface, BodyLimited
             }
         }
         $contents = $this->read(\PHP_INT_MAX);
-        // The first condition repeats a part of eof(). For most bodies, it ends the loop without the slower eof().
+        // The first condition is a part of eof(). For most bodies, this condition ends the loop without a slow eof().
         while ($this->dropped + $this->offset !== $this->length && !$this->eof()) {
             $contents .= $this->read(\PHP_INT_MAX);
         }
@@ -160,7 +160,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         return ($this->length ?? \strlen($this->bytes)) <= $this->maxKeptBytes();
     }
 
-    /** Suspends until all bytes before the new position have arrived. */
+    /** Changes the read position. Suspends until all bytes before the new position have arrived. */
     public function seek(int $offset, int $whence = \SEEK_SET): void
     {
         if (!$this->isSeekable()) {
@@ -171,7 +171,7 @@ final class BodyStream implements StreamInterface, BodyLimited
             \SEEK_CUR => $this->tell(),
             \SEEK_END => $this->getSize() ?? throw new \RuntimeException('The length of this body is unknown'),
             default => throw new \RuntimeException(
-                "A position is relative to SEEK_SET, SEEK_CUR or SEEK_END, not to {$whence}",
+                "The argument \$whence must be SEEK_SET, SEEK_CUR or SEEK_END, not {$whence}",
             ),
         };
         $this->offset = max(0, min($position, \strlen($this->bytes)));
@@ -192,7 +192,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         [$this->bytes, $this->offset, $this->closed] = ['', 0, true];
     }
 
-    /** Returns a temporary file with the whole body. If the body can't be read again, the file has the unread rest. */
+    /** Returns a temporary file with the whole body, or with the unread rest if the body can't be read again. */
     public function detach()
     {
         if ($this->closed) {
@@ -223,11 +223,11 @@ final class BodyStream implements StreamInterface, BodyLimited
     }
 
     /**
-     * Suspends until another piece or the end of the body has arrived.
+     * Stores the next piece in {@see $bytes}. Suspends until the piece or the end of the body has arrived.
      *
      * @throws HttpException     when the body is too large or malformed, arrives too slowly or does not fit into memory
-     * @throws \RuntimeException when the stream was closed, or the client has closed the connection
-     * @throws \LogicException   when the request has ended
+     * @throws \RuntimeException when the stream was closed, or the request was cancelled
+     * @throws \LogicException   when the request has ended, or another fiber is reading the body
      */
     private function receive(): void
     {

@@ -11,13 +11,13 @@ use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Warnings;
 use Spindle\Internal\WorkingDirectory;
 
-/** Checks certificates, and returns PHP's TLS options. PHP reads the files again for each connection. */
+/** Checks certificates, and returns TLS options for stream contexts. PHP reads the files for each connection. */
 final class Certificates
 {
     /** The supported versions of TLS, as an argument of stream_socket_enable_crypto(). */
     public const CRYPTO_METHOD = \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER;
 
-    /** Context option: the files of all host names (SNI). PHP's SNI_server_certs has only the files without a fault. */
+    /** Context option for the files of all host names (SNI). PHP's option SNI_server_certs lacks files with a fault. */
     private const ALL_NAMES = 'spindle_certificates';
 
     /** @var array<string, list<int>> fingerprints of files in which the last check found no fault, by path */
@@ -53,7 +53,7 @@ final class Certificates
     /**
      * @return array<string, mixed> options of a stream context
      *
-     * @throws ListenException when PHP can't load a certificate or its key
+     * @throws ListenException when ext-openssl or the certificate is missing, or PHP can't load a certificate or key
      */
     public static function context(HttpServerOptions $options, string $address): array
     {
@@ -122,9 +122,9 @@ final class Certificates
      *
      * @param array<string, resource> $sockets listening sockets by address
      *
-     * @return array<string, string> faults, by host name
+     * @return array<string, string> faults of the application's certificates, by host name
      *
-     * @throws ListenException when the options have another default certificate than a socket
+     * @throws ListenException when the default certificate in the options is not the one of a socket
      */
     public static function addApplicationCertificates(array $sockets, HttpServerOptions $options): array
     {
@@ -181,9 +181,9 @@ final class Certificates
     }
 
     /**
-     * Makes PHP follow changed symbolic links to certificate files, and excludes the host names (SNI) whose files have
-     * a fault now. One faulty file would make PHP refuse the connections of all host names, or make OpenSSL ask for a
-     * passphrase at the terminal.
+     * Makes PHP follow changed symbolic links to certificate files. Removes host names (SNI) from the stream's options
+     * if their files have a fault now: one faulty file would make PHP refuse the connections of all host names, or make
+     * OpenSSL ask for a passphrase at the terminal.
      *
      * @param resource $stream a connection whose handshake has not begun
      *
@@ -229,7 +229,7 @@ final class Certificates
 
     /**
      * Checks files that are new, have changed, or had a fault in the last check. Other files are not checked again,
-     * because a check takes as long as PHP takes to load the file.
+     * because a check is slow: PHP loads the file.
      *
      * @param array<string, string> $files files with a certificate and its key, by host name
      *
@@ -294,7 +294,8 @@ final class Certificates
         $isKey = stripos($warning, 'private key') !== false;
         $text = $isKey ? (string) Files::read($key) : '';
         if ($isKey && $text !== '' && !str_contains($text, 'PRIVATE KEY')) {
-            return "{$key} contains no private key. Give the file with the key, too: --key or the option key";
+            return "{$key} contains no private key. Add the key to this file. Only the key of the default certificate"
+                . ' can be in another file: --key or the option key';
         }
         if (str_contains($text, 'ENCRYPTED')) {
             return "the private key in {$key} is encrypted. The server needs a key without a passphrase";

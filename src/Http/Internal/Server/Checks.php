@@ -31,7 +31,7 @@ final class Checks
     public function __construct(private readonly array $checks) {}
 
     /**
-     * Runs the checks concurrently, and waits for each until it is late. Does not start a check that is still running.
+     * Runs the checks concurrently. Waits until each has ended or is late. Does not start a check that is running.
      *
      * @return array<string, string|null> by name: the reason of the failure; null for success
      */
@@ -45,7 +45,7 @@ final class Checks
         return array_map(static fn(array $check): ?string => self::result(...$check), $running);
     }
 
-    /** @return array<string, string> by name: the results of {@see run()} if all checks were late */
+    /** @return array<string, string> by name: what {@see run()} returns when all checks are late */
     public function lateResults(): array
     {
         return array_map(static fn(): string => self::LATE, $this->checks);

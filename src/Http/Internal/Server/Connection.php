@@ -30,10 +30,10 @@ final class Connection implements TransportEvents
     /** Maximum bytes per read while no handler waits for a body. PHP allocates this number of bytes for each read. */
     private const READ_BYTES = 3_000;
 
-    /** The connection is not read while a handler runs and more bytes than this of pipelined requests are buffered. */
+    /** If a handler runs without waiting for a body, the server reads until more bytes than this are buffered. */
     private const MAX_READ_AHEAD_BYTES = 65_536;
 
-    /** Responses to pipelined requests are collected, and sent when they have more bytes than this. */
+    /** Responses to pipelined requests are collected, and sent at the latest when they have more bytes than this. */
     private const RESPONSE_BUFFER_BYTES = 65_536;
 
     /** After pipelined requests have taken this number of nanoseconds, the event loop serves other connections. */
@@ -314,7 +314,7 @@ final class Connection implements TransportEvents
         }
     }
 
-    /** Ends this side of the connection if no response can follow. Otherwise waits for the rest of a head or a body. */
+    /** Ends this side of the connection if no response can follow. Otherwise starts to wait for more of a request. */
     private function endServing(): void
     {
         $timed = $this->timed;

@@ -11,17 +11,17 @@ use Spindle\Http\Internal\Message\Peer;
 
 /**
  * Limits the connections of a server, and of each client network (an IPv4 address or an IPv6 /64 network). Chooses
- * which connections to close for new ones.
+ * which connections to evict, that is, to close for new ones.
  *
- * A connection is closable ({@see Connection::evictableFrom()}) when the server has waited for some time for a request,
- * the rest of a head, a TLS handshake, a body that no handler reads, or the end of the client's side. The connections
- * that have been closable longest are closed first. If no connection is closable, connections of slow clients are
- * closed: these clients send a request body or receive a response too slowly. No other connection with a request is
- * closed for a new connection.
+ * A connection is evictable ({@see Connection::evictableFrom()}) when the server has waited for some time for the
+ * client: for a request, the rest of a head, a TLS handshake, a body that no handler reads, or the end of the client's
+ * side. The connections that have been evictable longest are evicted first. If there is none, connections of slow
+ * clients are evicted: these clients send a request body or receive a response too slowly. No other connection with a
+ * request is evicted.
  */
 final class ConnectionLimits
 {
-    /** Maximum connections with stream_select(). It can watch 1,024 descriptors, and handlers need some of them. */
+    /** Maximum connections with stream_select(), which can watch 1,024 descriptors. Handlers need some of them. */
     public const MAX_SELECT_CONNECTIONS = 900;
 
     /** Descriptors reserved for other uses than connections and uploads; at most a quarter of all descriptors. */
@@ -32,7 +32,7 @@ final class ConnectionLimits
     private const UPLOAD_SHARE_DIVISOR = 3;
 
     /**
-     * Nanoseconds for which a connection must have kept the server waiting before it may be closed for a new one.
+     * A connection is evictable after the server has waited for the client for this number of nanoseconds.
      * MIN_IDLE_NANOSECONDS applies between two requests. MIN_UNFINISHED_NANOSECONDS applies to a new connection, an
      * incomplete head, a body that no handler reads, and a connection that this side has ended.
      */
@@ -40,15 +40,15 @@ final class ConnectionLimits
     public const MIN_UNFINISHED_NANOSECONDS = 500_000_000;
 
     /**
-     * Maximum connections closed by one search. A search takes time, because it checks all connections. So a
-     * search closes several connections: an eighth of the closable ones, and at least one.
+     * Maximum connections evicted by one search. A search takes time, because it checks all connections. So a
+     * search evicts several connections: an eighth of the evictable ones, and at least one.
      */
     private const MAX_CLOSED_PER_SEARCH = 32;
 
-    /** The server expects room soon if at least 1/N of all connections will soon be closable. This constant is N. */
+    /** The server expects room soon if at least 1/N of all connections will soon be evictable. This constant is N. */
     private const ROOM_EXPECTED_DIVISOR = 16;
 
-    /** Nanoseconds of a pause after a search that closed nothing, and after {@see closeSlowConnections()}. */
+    /** Nanoseconds until the next search after one that evicted nothing, and until the next search for slow clients. */
     private const SEARCH_PAUSE_NANOSECONDS = 50_000_000;
 
     /** The server counts as full ({@see isFull()}) after a series of waits for room that has lasted this long. */
@@ -59,10 +59,10 @@ final class ConnectionLimits
     /** @var array<string, int> number of connections, by the client's network */
     private array $connectionCounts = [];
 
-    /** @var array<string, string> by address of a trusted proxy: a network whose limit does not apply to the proxy */
+    /** @var array<string, string> networks of trusted proxies, by address; their limits do not apply to the proxies */
     private array $proxies = [];
 
-    /** @var array<string, int> by network ('' for all networks): earliest time of the next search by hrtime() */
+    /** @var array<string, int> earliest time by hrtime() of the next search, by network ('' for all networks) */
     private array $nextSearchAt = [];
 
     /** Time by hrtime() before which {@see closeSlowConnections()} does nothing. */
@@ -72,7 +72,7 @@ final class ConnectionLimits
     private int $waitingSince = 0;
     private int $lastWaitAt = 0;
 
-    /** Whether the last unsuccessful search of all networks found many connections that will soon be closable. */
+    /** Whether the last unsuccessful search of all networks found many connections that will soon be evictable. */
     private bool $roomExpected = false;
 
     /** Number of descriptors that the system's limit leaves for connections and uploaded files. */
@@ -105,7 +105,7 @@ final class ConnectionLimits
     }
 
     /**
-     * Returns whether a new connection may stay open. If the client's network has too many connections, tries to close
+     * Returns whether a new connection may stay open. If the client's network has too many connections, tries to evict
      * some of them.
      *
      * @param array<Connection> $connections all connections of the server
@@ -148,13 +148,13 @@ final class ConnectionLimits
     }
 
     /**
-     * Closes some closable connections. Those of proxies and Unix sockets are closed only if no other connection is
-     * closable. If no connection is closable, closes connections of slow clients, including proxies.
+     * Evicts some evictable connections. Connections of proxies and Unix sockets are evicted only if no other one is
+     * evictable. If no connection is evictable, evicts connections of slow clients, including proxies.
      *
      * @param array<Connection> $connections all connections of the server
-     * @param string            $network     network whose connections may be closed; '' for all
+     * @param string            $network     network whose connections may be evicted; '' for all networks
      *
-     * @return bool whether a connection was closed
+     * @return bool whether a connection was evicted
      */
     public function makeRoom(array $connections, string $network = ''): bool
     {
@@ -162,11 +162,11 @@ final class ConnectionLimits
         if ($now < ($this->nextSearchAt[$network] ?? 0)) {
             return false;
         }
-        [$direct, $proxied, $closableSoon] = [[], [], 0];
+        [$direct, $proxied, $evictableSoon] = [[], [], 0];
         foreach ($connections as $key => $connection) {
             $from = $network === '' || $connection->peer->network === $network ? $connection->evictableFrom() : null;
             if ($from !== null && $now < $from) {
-                ++$closableSoon;
+                ++$evictableSoon;
             } elseif ($from !== null) {
                 $isProxied = $connection->peer->port === 0 || isset($this->proxies[$connection->peer->address]);
                 $isProxied ? $proxied[$key] = $from : $direct[$key] = $from;
@@ -194,14 +194,14 @@ final class ConnectionLimits
         if ($waiting === []) {
             $this->nextSearchAt[$network] = $now + self::SEARCH_PAUSE_NANOSECONDS;
             $this->roomExpected = $network === ''
-                ? $closableSoon * self::ROOM_EXPECTED_DIVISOR >= \count($connections)
+                ? $evictableSoon * self::ROOM_EXPECTED_DIVISOR >= \count($connections)
                 : $this->roomExpected;
         }
 
         return $waiting !== [];
     }
 
-    /** @param array<Connection> $connections all connections of the server; those of slow clients are closed */
+    /** @param array<Connection> $connections all connections of the server; those of slow clients are evicted */
     public function closeSlowConnections(array $connections): void
     {
         $now = (int) hrtime(true);
@@ -216,7 +216,7 @@ final class ConnectionLimits
     /**
      * @param array<Connection> $connections
      *
-     * @return array<array-key, int> the keys of connections whose clients are too slow, each with the value 0
+     * @return array<array-key, int> 0 for each connection whose client is too slow, by the connection's key
      */
     private static function tooSlow(array $connections, int $now): array
     {

@@ -27,7 +27,7 @@ final class ConnectionReference
         self::$connections[$this] = \WeakReference::create($connection);
     }
 
-    /** Returns the connection; null if the connection has ended, but a handler has kept the request. */
+    /** Returns the connection; null if the connection no longer exists. A handler may keep a request for longer. */
     public function connection(): ?Connection
     {
         return (self::$connections[$this] ?? null)?->get();

@@ -52,7 +52,7 @@ final class Counters
     /** Responses that an exception has cut off after their head. */
     public int $cutOff = 0;
 
-    /** @var array<int, int> responses by bucket of their duration; the last one is for durations above all bounds */
+    /** @var array<int, int> responses by bucket of duration; the last bucket is for durations above all bounds */
     public array $durationCounts = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
     public int $totalNanoseconds = 0;
@@ -91,7 +91,7 @@ final class Counters
         }
     }
 
-    /** Counts a response of a route. Limits the number of routes, because a handler may use each path as a route. */
+    /** Counts a response of a route; beyond MAX_ROUTES, of "other". A handler may use each path as a route. */
     private function countAnswerOfRoute(string $route, int $status, int $nanoseconds): void
     {
         $route = isset($this->routes[$route]) || \count($this->routes) < self::MAX_ROUTES ? $route : 'other';

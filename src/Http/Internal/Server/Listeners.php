@@ -29,10 +29,10 @@ final class Listeners
     /**
      * @param list<string> $addresses "127.0.0.1:8080", "[::1]:8080", "tls://0.0.0.0:8443", "unix:///run/app.sock"
      *
-     * @return array<string, resource> the sockets by their actual addresses: port 0 is replaced by the port that was
-     *         assigned
+     * @return array<string, resource> the sockets by address, with the assigned port in place of port 0
      *
-     * @throws ListenException when a socket can't be opened; then no socket stays open
+     * @throws ListenException when a socket can't be opened, or the limit of open files is too low; then no socket
+     *         stays open
      */
     public static function open(array $addresses, HttpServerOptions $options): array
     {

@@ -22,8 +22,8 @@ final class LoopLag
     private float $last = 0.0;
 
     /**
-     * Measurements of the last minute that are higher than all later ones, the highest first. {@see max()} needs no
-     * other measurement, because a later one is at least as high, and stays in the last minute for a longer time.
+     * Measurements of the last minute that are higher than all later ones, the highest first. Each measurement that is
+     * missing here was followed by one that is at least as high, so {@see max()} does not need the missing one.
      *
      * @var list<array{int, float}> time by hrtime(), and lag in seconds
      */

@@ -26,7 +26,7 @@ final class OutgoingBody
     /** After this number of nanoseconds of sending, the event loop serves other connections. */
     private const TURN_NANOSECONDS = 5_000_000;
 
-    /** Pause after two empty reads in a row. Each further pause is twice as long as the previous, up to the maximum. */
+    /** Pause after two empty reads in a row. The pause doubles after each further one, up to the maximum. */
     private const MIN_PAUSE_SECONDS = 0.001;
     private const MAX_PAUSE_SECONDS = 0.1;
 
@@ -57,7 +57,7 @@ final class OutgoingBody
      *
      * @return \Generator<int, string>
      *
-     * @throws \LogicException when a body that can be read only once was read before
+     * @throws \LogicException when the body can be read only once, and was read or closed before
      */
     public function prepare(ResponseInterface $response, Head $head): \Generator
     {
@@ -71,7 +71,7 @@ final class OutgoingBody
         return $this->pieces($this->length, $this->chunked);
     }
 
-    /** @throws \LogicException when a body that can be read only once was read before */
+    /** @throws \LogicException when the body can be read only once, and was read or closed before */
     public static function checkUnread(StreamInterface $stream): void
     {
         if (!$stream->isSeekable() && $stream->eof() && $stream->getSize() !== 0) {
@@ -86,8 +86,8 @@ final class OutgoingBody
     }
 
     /**
-     * Sends the body unless it has to be omitted. Pieces that follow one another quickly are collected, and sent
-     * together: when they have enough bytes, or as soon as this fiber suspends.
+     * Sends the body, unless the response has none. Pieces that follow one another quickly are collected. They are sent
+     * when they have enough bytes, when COLLECT_NANOSECONDS are over, or when this fiber suspends.
      *
      * @param \Generator<int, string> $pieces from {@see prepare()}
      */
@@ -225,8 +225,8 @@ final class OutgoingBody
     }
 
     /**
-     * Returns whether all of the body was read. First goes to $position, where this response stopped reading, because
-     * another response with the same body may have moved the position.
+     * Returns whether all of the body was read. First seeks to $position, where this response stopped reading, because
+     * another response with the same body may have changed the position.
      */
     private function isAtEnd(int $position): bool
     {

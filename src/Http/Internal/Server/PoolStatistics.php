@@ -29,7 +29,7 @@ final class PoolStatistics
         }
     }
 
-    /** Returns whether a value is a finite number. {@see Statistics} can't require that by a native type. */
+    /** Returns whether a value is a finite number. No native type of {@see Statistics} can require such values. */
     private static function isNumber(mixed $value): bool
     {
         return \is_int($value) || \is_float($value) && is_finite($value);

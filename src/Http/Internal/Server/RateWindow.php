@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 /**
- * Checks whether a client sends a body fast enough. A window ends when the server has waited for the body for
- * HttpServerOptions::$rateWindow seconds in all. In each window, the client must transfer a minimum number of bytes.
+ * Checks whether a client sends a body fast enough. A window ends when the waits for the body have taken
+ * HttpServerOptions::$rateWindow seconds in total. In each window, the client must transfer a minimum number of bytes.
  */
 final class RateWindow
 {
@@ -76,7 +76,7 @@ final class RateWindow
         return $this->waitedBefore + $this->waited + ($this->waitingSince === 0 ? 0 : $now - $this->waitingSince);
     }
 
-    /** Begins a new window. Drops a wait that was not ended. */
+    /** Begins a new window. Does not count a wait that was not ended. */
     public function restart(): void
     {
         $this->waitedBefore += $this->waited;

@@ -56,7 +56,7 @@ final readonly class RequestName
         return null;
     }
 
-    /** Returns " while it handled GET /" for this call stack's request. Without a request: {@see openRequests()}. */
+    /** Returns " while it handled GET /" for the request of {@see current()}; otherwise {@see openRequests()}. */
     public function clause(): string
     {
         $current = self::current();
@@ -76,7 +76,7 @@ final readonly class RequestName
         return $this->openRequests();
     }
 
-    /** Returns " while these requests were open: GET /, GET /b and 3 more"; '' if none is open. */
+    /** Returns " while these requests were open: GET /, GET /a, GET /b and 3 more"; '' if no request is open. */
     public function openRequests(): string
     {
         $exchanges = $this->exchanges();

@@ -15,7 +15,7 @@ use Spindle\Http\Response;
 /** Sends the responses of a connection: responses of handlers, and responses of the server, such as errors. */
 final class Responder
 {
-    /** Up to this number of unread bytes of a request body are discarded. If there are more, the connection closes. */
+    /** Maximum unread bytes of a request body that are discarded. If more are unread, the connection is closed. */
     private const MAX_DISCARDED_BYTES = 65_536;
 
     /** Minimum nanoseconds of a pcntl_fork(). A handler that returns sooner has not forked the process. */
@@ -32,7 +32,7 @@ final class Responder
         private readonly RequestParser $parser,
     ) {}
 
-    /** Ends the connection without a response, because the client no longer waits for one. */
+    /** Ends the connection without a response. Called when the request was cancelled or the connection is closed. */
     public function abandon(): void
     {
         $this->service->killIfForked();
@@ -40,7 +40,7 @@ final class Responder
         $this->timed->closeAfterResponse = true;
     }
 
-    /** Sends a handler's streamed response. Collects any other one, because the connection sends several together. */
+    /** Sends a streamed response of a handler. Collects other responses, because several can be sent together. */
     public function answer(ResponseInterface $response, ServerExchange $exchange): void
     {
         $head = $exchange->head;
@@ -166,7 +166,7 @@ final class Responder
         return $keepAlive;
     }
 
-    /** Releases an answered request. First waits for the end of the body's iterator, which may use uploads. */
+    /** Releases an answered request once the response body's iterator, which may use uploaded files, has ended. */
     public function release(ServerExchange $exchange): void
     {
         [$body, $this->endingBody] = [$this->endingBody, null];
@@ -262,7 +262,7 @@ final class Responder
         $this->service->counters->countAnswer($status, $now - $exchange->startedAt, $exchange->route?->getName());
     }
 
-    /** Closes a response body. Logs an exception of close(), which must not replace the response. */
+    /** Closes a response body. An exception of close() is only logged, because it must not replace the response. */
     private function closeUnneeded(OutgoingBody $body): void
     {
         try {

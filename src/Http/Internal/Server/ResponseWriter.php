@@ -13,8 +13,8 @@ use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Http\Response;
 
 /**
- * Builds the head of a response, and decides how the body ends. Replaces a wrong Content-Length or Transfer-Encoding of
- * a handler, so that the client always finds the start of the next response.
+ * Builds the head of a response, and decides how the body is framed. Replaces a wrong Content-Length or
+ * Transfer-Encoding of a handler, so that the client always finds the start of the next response.
  *
  * @phpstan-import-type FieldMap from Fields
  */
@@ -49,7 +49,7 @@ final class ResponseWriter
     /** @var array<array-key, bool> by valid field name: whether the name is one of SERVER_FIELDS */
     private array $names = [];
 
-    /** Status line, fields and bytes of the last head without a handler's Content-Length. Many responses repeat it. */
+    /** Status line, fields and bytes of the last head without a handler's Content-Length. Many heads are the same. */
     private string $lastStatusLine = '';
 
     /** @var array<array-key, mixed> */

@@ -9,7 +9,7 @@ use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Spindle\Internal\ThrownText;
 
-/** Catches exceptions of a logger, so that no request fails. Reports the first exception of a series by error_log(). */
+/** Catches a logger's exceptions, so that no request fails. Reports them by error_log(), at most one a minute. */
 final class SafeLogger extends AbstractLogger
 {
     private readonly RepeatedWarnings $failures;

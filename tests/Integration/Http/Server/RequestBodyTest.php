@@ -877,7 +877,7 @@ final class RequestBodyTest extends HttpServerTestCase
             'The body ends before position -1',
             'The body ends before position 11',
             'The body ends before position 11',
-            'A position is relative to SEEK_SET, SEEK_CUR or SEEK_END, not to 9',
+            'The argument $whence must be SEEK_SET, SEEK_CUR or SEEK_END, not 9',
         ], $client->response()->json());
     }
 

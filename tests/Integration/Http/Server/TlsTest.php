@@ -246,7 +246,7 @@ final class TlsTest extends HttpServerTestCase
                 strstr((string) file_get_contents($path), "-----END CERTIFICATE-----\n", true)
                     . "-----END CERTIFICATE-----\n",
             ),
-            'contains no private key. Give the file with the key',
+            'contains no private key. Add the key to this file',
         ];
         yield 'a key with an empty passphrase' => [
             static fn(string $path, Certificates $authority) => file_put_contents(
