@@ -8,8 +8,8 @@ namespace Spindle;
 interface Statistics
 {
     /**
-     * Returns the current figures by name, without suspending. Names are in snake_case. A figure whose name ends in
-     * "_total" only grows.
+     * Returns the current figures by name, without suspending the fiber. Names are in snake_case. A figure whose name
+     * ends in "_total" only grows.
      *
      * @return array<string, int|float>
      */

@@ -18,7 +18,7 @@ final readonly class TlsOptions
     /**
      * @param string|null $caFile      path of a file with the authorities to trust; null for the system's authorities
      * @param string|null $certificate path of a file with the client's certificate; null for none
-     * @param string|null $key         path of a file with the private key; null if $certificate also has the key
+     * @param string|null $key         path of a file with the private key; null if the file $certificate has the key
      * @param string|null $serverName  name that the server's certificate must have; null for the host in the address
      * @param bool        $verifyPeer  whether the server must prove its name with a certificate of a trusted
      *                                 authority. With false, an attacker can pose as the server

@@ -22,16 +22,16 @@ use Spindle\Lifecycle;
  * be ahead of the caller by a limited number of items. The worker runs no other task until this task has ended or the
  * caller's generator was destroyed.
  *
- * {@see close()} waits for all submitted tasks. A running map() call then reads no more values. It yields the results
- * of the values that it has read, and then throws ExecutorClosedException, unless the call has read the whole input.
+ * {@see close()} waits for all submitted tasks. A running map() call reads no more values, but yields the results of
+ * all values that it has read. If the call has not read the whole input, it then throws ExecutorClosedException.
  */
 interface Executor extends Lifecycle
 {
     /**
      * Runs one task. The future completes with the task's return value, or fails, usually with a {@see TaskException}.
      *
-     * Cancellation: a task that has not started never starts. A {@see WorkerPool} ends a running task and all processes
-     * that the task started. The future fails with CancelledException when the task has ended or can no longer start.
+     * Cancellation: a waiting task never starts. A {@see WorkerPool} ends a running task and all processes that the
+     * task started. The future fails with CancelledException when the task has ended or can no longer start.
      *
      * @template T
      *
@@ -46,7 +46,7 @@ interface Executor extends Lifecycle
 
     /**
      * Calls the task with each value of the input. Yields the results in the order of the input and with its keys. The
-     * input may be endless, block or suspend its fiber. A limited number of values is read ahead.
+     * input may be endless, may block, and may suspend its fiber. A limited number of values is read ahead.
      *
      * The generator throws the exception of the first failed task in the order of the input, and cancels the other
      * tasks. If the caller stops iterating before the end, all unfinished tasks are cancelled.
@@ -71,9 +71,9 @@ interface Executor extends Lifecycle
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator;
 
     /**
-     * Does the same as {@see self::map()}, but yields each result as soon as it arrives. A worker of a
-     * {@see WorkerPool} collects the results of tiny tasks for up to 100 µs before it sends them. If a long task starts
-     * in this time, the collected results arrive only when that task ends.
+     * Does the same as {@see self::map()}, but yields each result, or throws the first exception, when it arrives.
+     * A worker of a {@see WorkerPool} collects the results of tiny tasks for up to 100 µs before it sends them. If a
+     * long task starts in this time, the collected results arrive only when that task ends.
      *
      * @template TKey
      * @template TValue
@@ -126,6 +126,7 @@ interface Executor extends Lifecycle
      *
      * @throws UnserializableException for an unserializable task; from the generator for an unserializable value
      * @throws ExecutorClosedException
+     * @throws TaskFailedException     from the generator, if a worker lacks the code of the task
      * @throws CancelledException      from the generator
      */
     public function mapOutcomesUnordered(

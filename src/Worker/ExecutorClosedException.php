@@ -53,7 +53,7 @@ final class ExecutorClosedException extends \RuntimeException implements Spindle
         );
     }
 
-    /** Creates the exception for a job whose executor was killed while it added the job to a queue. */
+    /** Creates the exception for a job that an executor was adding to a queue when the executor was killed. */
     public static function unconfirmed(): self
     {
         return new self(

@@ -71,9 +71,9 @@ final class InlineExecutor implements Executor
 
     /**
      * Refuses new tasks, and waits until all tasks have ended. For a generator task, close() waits until the caller has
-     * read all items or destroyed the generator. A running map() yields the result of its current task. Then it throws
-     * ExecutorClosedException, except after the last value of an array. For other inputs, map() can't know which value
-     * is the last.
+     * read all items or destroyed the generator. A running map() yields the result of its current task. Then map()
+     * throws ExecutorClosedException, except after the last value of an array. For other inputs, map() can't know which
+     * value is the last.
      *
      * Cancellation: does the same as {@see kill()}.
      *
@@ -85,9 +85,9 @@ final class InlineExecutor implements Executor
     }
 
     /**
-     * Ends all work: futures of tasks, loops over results and generators of tasks fail with ExecutorClosedException.
-     * Tasks that have not started never start. A running task gets a cancellation request, but continues until it
-     * returns or throws.
+     * Makes futures of tasks, loops over results and generators of tasks fail with ExecutorClosedException. Tasks that
+     * have not started never start. A running task gets a cancellation request, but continues until it returns or
+     * throws.
      */
     public function kill(): void
     {

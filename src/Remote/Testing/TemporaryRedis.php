@@ -73,7 +73,7 @@ final class TemporaryRedis
      *                                                       'save' => '900 1 300 10', 'maxmemory' => '10mb']
      *
      * @throws TemporaryRedisException
-     * @throws LauncherException when no command-line PHP was found
+     * @throws LauncherException when no command-line PHP was found for the process that removes the server later
      * @throws \ValueError       when a setting is reserved, such as the port, or can't be written in one line
      */
     public static function start(array $settings = [], ?TemporaryRedisOptions $options = null): self
@@ -85,22 +85,22 @@ final class TemporaryRedis
         );
     }
 
-    /** Returns the URL for TCP, redis://:password@127.0.0.1:port. It contains the password. */
+    /** Returns the URL for TCP, with the password: redis://:password@127.0.0.1:port */
     public function url(): string
     {
         return "redis://:{$this->password}@127.0.0.1:{$this->port}";
     }
 
-    /** Returns the URL for the Unix socket, unix://:password@/path. It contains the password. */
+    /** Returns the URL for the Unix socket, with the password: unix://:password@/path */
     public function socketUrl(): string
     {
         return "unix://:{$this->password}@{$this->directory}/socket";
     }
 
     /**
-     * Returns the URL for TLS, rediss://:password@127.0.0.1:port. It contains the password.
+     * Returns the URL for TLS, with the password: rediss://:password@127.0.0.1:port
      *
-     * @throws \LogicException without TemporaryRedisOptions(certificate: ..., key: ...)
+     * @throws \LogicException when the server was started without TemporaryRedisOptions(certificate: ..., key: ...)
      */
     public function tlsUrl(): string
     {
@@ -168,8 +168,8 @@ final class TemporaryRedis
      * Starts the server again with the same data, ports and socket. Shuts a running server down first. Returns when the
      * data is loaded and the server accepts commands.
      *
-     * @throws TemporaryRedisException  when the server does not start
-     * @throws \LogicException in a fork of the process that started the server, or after {@see stop()}
+     * @throws TemporaryRedisException when the server does not start
+     * @throws \LogicException         in a fork of the process that started the server, or after {@see stop()}
      */
     public function restart(): void
     {
@@ -232,7 +232,7 @@ final class TemporaryRedis
         string $password,
         float $timeout,
     ): void {
-        RedisLeftovers::of($directory)->kill(); // perhaps a child of the killed server still writes a snapshot
+        RedisLeftovers::of($directory)->kill(); // a child of the killed server may still write a snapshot
         $server->start(static function () use ($directory, $password): bool {
             try {
                 return (new TestRedisClient(

@@ -58,7 +58,7 @@ final class TemporaryRedisException extends \RuntimeException implements Spindle
     }
 
     /**
-     * Calls a function and returns its result. Converts a ServerException into this exception.
+     * Calls a function and returns its result. Converts a ServerException into a TemporaryRedisException.
      *
      * @internal
      *

@@ -60,7 +60,7 @@ final class Backlog
         return false;
     }
 
-    /** Takes up to `$maxTasks` tasks of the first batch that may run. Each earlier batch goes back to its MapRun. */
+    /** Removes up to `$maxTasks` tasks of the first batch that may run. Gives earlier batches back to their maps. */
     public function shift(int $maxTasks): ?Batch
     {
         if ($this->waiting === []) {
@@ -87,7 +87,7 @@ final class Backlog
         return $to - $from === $count ? $batch : $batch->slice($from, $to);
     }
 
-    /** Adds tasks to the queue. Cancelled tasks fail instead. Drops tasks of map() if the loop over it was left. */
+    /** Adds tasks to the queue. Cancelled tasks fail instead. Drops the tasks of a map whose loop was left. */
     public function add(Batch $batch): void
     {
         if ($batch->tasks === [] || $batch->source->isAbandoned()) {

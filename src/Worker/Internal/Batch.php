@@ -19,8 +19,8 @@ final class Batch
     /** Whether no other worker may run or retry the tasks, because this process has changed its user or groups. */
     public bool $isPinned = false;
 
-    /** Earliest possible start of the running task, in nanoseconds of {@see hrtime()}; 0 before the batch runs. */
-    public int $firstSince = 0;
+    /** Earliest start of the batch in nanoseconds of {@see hrtime()}; without SharedFlags: of the batch's next task. */
+    public int $firstSince = 0; // until the batch is the first batch of its worker
 
     /** Nanoseconds that all finished tasks took together. */
     public int $elapsed = 0;
@@ -29,13 +29,12 @@ final class Batch
     public int $longest = 0;
 
     /**
-     * @param int $first number of the first task among the tasks of its map, starting at 0; 0 for submissions
+     * @param int $first number of the first task among the tasks of its map, starting at 0; not used for submissions
      * @param list<bool|int|float|string|null|EncodedValue> $tasks arguments of a map's tasks; or submissions
      * @param list<mixed> $keys keys of the map's input; for submissions, the same list as $tasks
      * @param bool $packed whether any of the tasks is an {@see EncodedValue}
      * @param int $attempt number of this attempt; the first attempt is 1
-     * @param int $crashes number of earlier attempts whose worker crashed; 0 for a batch of several tasks,
-     *     because a retry is a batch of one task
+     * @param int $crashes number of crashes in earlier attempts; 0 for several tasks, because a retry has one task
      * @param float $bytesEach mean size of an argument, in bytes
      * @param bool $integers whether all tasks are integers
      */
@@ -53,7 +52,7 @@ final class Batch
         $this->limit = \count($tasks);
     }
 
-    /** Copies the tasks from index $from to $to - 1. Adds $attempts and $crashes to the numbers of this batch. */
+    /** Returns a batch of the tasks from index $from to $to - 1. Adds $attempts and $crashes to those of this batch. */
     public function slice(int $from, int $to, int $attempts = 0, int $crashes = 0): self
     {
         return new self(

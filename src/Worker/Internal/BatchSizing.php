@@ -8,7 +8,7 @@ namespace Spindle\Worker\Internal;
  * Computes from the durations of tasks how many tasks to put into a batch. A batch should take about 1 ms. This is long
  * compared to the cost of sending a batch, but too short for a noticeable delay of results. The typical duration is a
  * moving average of logarithms, so that rare long tasks have little influence. {@see TaskTimeouts} takes back tasks
- * that wait for a long task.
+ * that wait behind a long task of the same worker.
  */
 final class BatchSizing
 {

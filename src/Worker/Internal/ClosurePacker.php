@@ -7,10 +7,10 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Converts a closure to an object with the closure's source and captured values, which PHP can serialize. Closures in
- * captured arrays are converted too. A closure in an object is refused, because it could be replaced only in a copy of
- * the object. The destructor of the copy would run, and properties in which the object refers to itself would still
- * refer to the original.
+ * Converts a closure to a serializable object with the closure's source and captured values. Closures in captured
+ * arrays are converted too. A closure in an object is refused, because it could be replaced only in a copy of the
+ * object. The destructor of the copy would run, and properties in which the object refers to itself would still refer
+ * to the original.
  */
 final class ClosurePacker
 {
@@ -67,7 +67,7 @@ final class ClosurePacker
         }
     }
 
-    /** Returns an exception with other advice if the refused part belongs to the $this of a closure. */
+    /** Returns the exception, with other advice if the refused part belongs to the $this of a closure. */
     private function withAdvice(UnserializableException $refused): UnserializableException
     {
         foreach ($this->objects as $object) {
@@ -113,10 +113,9 @@ final class ClosurePacker
             $this->objects[] = "{$path}'s \$this";
             $this->check($sent->object, "{$path}'s \$this", $depth + 1);
         }
-        // In the array of getStaticVariables(), a variable is a reference only if something else also references it. An
-        // array of captured() references the variables, so no such array may exist during getStaticVariables(). So
-        // captured() is called twice. getStaticVariables() evaluates the initial values of static variables, so it is
-        // called only if necessary.
+        // getStaticVariables() returns a variable as a reference only if something else also references it. A result of
+        // captured() would do so. So the first result is freed before the call, and captured() is called again later.
+        // getStaticVariables() evaluates the initial values of static variables, so it is called only if necessary.
         $mayShare = str_contains($source->code, '&') && self::hasReference($source->captured($function));
         /** @var array<string, mixed> $shared captured variables; only those that other code shares are references */
         $shared = $mayShare ? $function->getStaticVariables() : [];
@@ -164,8 +163,8 @@ final class ClosurePacker
     }
 
     /**
-     * Refuses a closure if `static` means a subclass of the class that contains the closure. Without an object, the
-     * worker can bind the closure only to the containing class, so `static` would mean the containing class.
+     * Refuses a closure that depends on `static`, if `static` means a subclass of the class that contains the closure.
+     * Without an object, the worker can bind the closure only to the containing class. `static` would mean that class.
      */
     private static function checkStatic(\ReflectionFunction $function, ClosureSource $source, string $path): void
     {
@@ -183,7 +182,7 @@ final class ClosurePacker
 
     /**
      * @param array<string, mixed> $captured
-     * @param array<string, mixed> $shared   the same variables; only those that other code shares are references
+     * @param array<string, mixed> $shared   the same variables, or []; only those that other code shares are references
      */
     private function addCaptured(SentClosure $sent, array $captured, array $shared, string $path, int $depth): void
     {

@@ -12,7 +12,7 @@ final class ClosureReader
 
     private const CLASS_MODIFIERS = [\T_ABSTRACT, \T_FINAL, \T_READONLY];
 
-    /** @var array<int, array{int, int, int}> from addClass(), by the index of a class's first attribute or modifier */
+    /** @var array<int, array{int, int, int}> see addClass(); by the index of the class's first token */
     private array $classes = [];
 
     /** @var list<\PhpToken> tokens of the source */
@@ -49,7 +49,7 @@ final class ClosureReader
         return $closures;
     }
 
-    /** Stores the indices of a class's keyword (`class`, `trait`, …), opening brace and last token. */
+    /** Adds the indices of a class's keyword (`class`, `trait`, …), opening brace and last token to `$classes`. */
     private function addClass(int $at): void
     {
         $begin = $at;
@@ -102,7 +102,7 @@ final class ClosureReader
         return $names;
     }
 
-    /** Returns the index of the last token of an arrow function, which ends where its expression ends. */
+    /** Returns the index of the last token of the arrow function whose expression begins at $at. */
     private function arrowEnd(int $at): int
     {
         $ternaries = $yields = 0;
@@ -251,7 +251,7 @@ final class ClosureReader
     }
 
     /**
-     * Returns the code of a closure, in which literals replace constants that depend on the place, such as __LINE__.
+     * Returns the code of a closure. Literals replace magic constants that depend on the place, such as __LINE__.
      *
      * @param array<int, \PhpToken> $own
      */
@@ -273,7 +273,7 @@ final class ClosureReader
     }
 
     /**
-     * Returns the literal for a constant such as __LINE__; null for any other token.
+     * Returns the literal for a magic constant such as __LINE__; null for any other token.
      *
      * @param int|null $begin index of the closure's first token; null if the token is in a class inside the closure
      */

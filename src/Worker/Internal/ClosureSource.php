@@ -21,7 +21,7 @@ final class ClosureSource
      * @param int               $start         offset of the return statement in $code, after declarations and imports
      * @param list<string>      $parameters
      * @param list<string>|null $uses          names of captured variables; null for an arrow function
-     * @param bool              $usesThis      whether the code contains $this, or includes a file that may use $this
+     * @param bool              $usesThis      whether the code uses $this, or includes or evaluates code that may do so
      * @param list<array{string, string, bool}> $calls {@see StaticCalls::of()}
      * @param bool              $isLate        whether the code depends on the class that `static` means
      * @param bool              $usesItsClass  whether the code contains self, static, parent or __CLASS__
@@ -72,8 +72,8 @@ final class ClosureSource
 
     /**
      * Returns whether a callable such as ['Job', 'run'], which names a static method, needs $this. If Job is the
-     * closure's scope or an ancestor of the scope, `static` means the class of $this in run(). Without $this, `static`
-     * would mean Job.
+     * closure's scope or an ancestor of the scope, `static` in run() means the class of $this. In a closure without
+     * $this, `static` in run() would mean Job.
      *
      * @param \ReflectionClass<object> $scope
      * @param string|null              $name  class in the callable; null if the code computes the class

@@ -54,7 +54,7 @@ final class ClosureStream
         return $closure;
     }
 
-    /** Returns the source that has this name; null for any other file. */
+    /** Returns the source that was compiled under this file name; null for any other file. */
     public static function source(string $file): ?string
     {
         return isset(self::$sources[$file]) ? self::atLine(...self::$sources[$file]) : null;
@@ -129,7 +129,7 @@ final class ClosureStream
         return $factory;
     }
 
-    /** Returns the factory's code while {@see compile()} includes it. A library that reads the file gets the source. */
+    /** Returns the factory's code while {@see compile()} includes it; else the source, which a library may read. */
     private static function text(string $name): string
     {
         return self::$compiled !== '' && isset(self::$sources[$name]) ? self::$compiled : (string) self::source($name);

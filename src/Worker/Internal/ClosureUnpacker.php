@@ -35,8 +35,8 @@ final class ClosureUnpacker
         foreach (array_diff($sent->holders, $sent->references) as $name) {
             $captured[$name] = $this->unpacked($captured[$name]);
         }
-        // complete() must also change the closure's variables. So $shared holds a second reference to each element. PHP
-        // copies an element with only one reference as a plain value.
+        // The changes that complete() makes in $captured must reach the closure's variables. PHP keeps a reference in a
+        // copied array only if something else also has the reference. So $shared refers to the same elements.
         $shared = [];
         foreach ($sent->references as $name) {
             $shared[] = &$captured[$name];

@@ -20,9 +20,9 @@ interface ContextEvents
     /** Called when a worker has printed bytes. Id 0 means the host, or any worker that shares the host's output. */
     public function onPrinted(int $id, string $bytes, bool $isError): void;
 
-    /** Called when all workers have ended, because the process that starts them has ended as `$how` describes. */
+    /** Called when all workers have ended, because the process that starts them has ended. `$how` describes its end. */
     public function onLost(string $how): void;
 
-    /** Called when PHP destroys the process that starts workers, see {@see WorkerEvents::destroyed()}. */
+    /** Called when PHP destroys a {@see ProcessContext} that is still in use, see {@see WorkerEvents::destroyed()}. */
     public function onDestroyed(): void;
 }

@@ -30,7 +30,7 @@ final class DetachedCall
         $this->result = new OneShot();
     }
 
-    /** @param \Closure(): mixed $work called now; start() returns when $work has returned or suspended its fiber */
+    /** @param \Closure(): mixed $work called now; start() returns when $work has ended or suspended its fiber */
     public static function start(\Closure $work): self
     {
         $call = new self($work);

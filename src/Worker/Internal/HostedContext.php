@@ -21,7 +21,7 @@ final class HostedContext implements Context, ContextEvents
     /** Seconds between two checks whether the host is suspended (SIGSTOP) and therefore cannot end a worker. */
     private const CHECK_INTERVAL = 1.0;
 
-    /** Longest wait for the last output of forks whose sockets were closed. */
+    /** Longest wait of {@see drain()} for the last output of forks. */
     private const LAST_OUTPUT_NANOSECONDS = 100_000_000;
 
     private const DRAIN_INTERVAL_MICROSECONDS = 500;
@@ -54,12 +54,12 @@ final class HostedContext implements Context, ContextEvents
 
     /**
      * @var array<int, array{int, array<string, mixed>}> by worker: sequence number and settings of a START frame that
-     *     follows a request to end another thread. The host may end before it has read this frame, because it reads
-     *     no frames while it waits for the end of that thread
+     *     was sent after a request to end another thread. While the host waits for the end of that thread, it reads no
+     *     frames. So the host may end before it has read the START frame
      */
     private array $startsAfterEnd = [];
 
-    /** Last number that was given to a request to end a worker, or to a START frame in $startsAfterEnd. */
+    /** Last sequence number of a request to end a worker, or of a START frame in $startsAfterEnd. */
     private int $sequence = 0;
     private ?WorkerStartException $failure = null;
     private string $stderr = '';
@@ -134,7 +134,7 @@ final class HostedContext implements Context, ContextEvents
         }
     }
 
-    /** Checks regularly until this worker has ended. Ends the host if the host is suspended (SIGSTOP). */
+    /** Until the worker has ended, checks regularly whether the host is suspended (SIGSTOP). If so, ends the host. */
     private function endHostOnceSuspended(int $id): void
     {
         $check = static function (self $context) use ($id): void {

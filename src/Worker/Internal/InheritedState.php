@@ -39,8 +39,8 @@ final class InheritedState
     }
 
     /**
-     * Returns the changes since an earlier state. The result has the directory even if it is the same, because the host
-     * calls chdir() again if its last chdir() failed.
+     * Returns the changes since an earlier state. The result contains the directory even if it has not changed, because
+     * the host calls chdir() again if its last chdir() failed.
      *
      * @return array{
      *     directory: string, moved: bool, umask: int|null, set: array<array-key, string>, unset: list<int|string>,

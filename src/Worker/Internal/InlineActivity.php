@@ -61,7 +61,7 @@ final class InlineActivity
         unset($this->maps[spl_object_id($map)]);
     }
 
-    /** @throws CancelledException when the wait is cancelled; {@see kill()} is called first */
+    /** @throws CancelledException when the wait is cancelled; close() calls {@see kill()} first */
     public function close(?Cancellation $cancellation): void
     {
         $this->isClosed = true;

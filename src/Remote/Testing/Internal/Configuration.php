@@ -8,10 +8,10 @@ use Spindle\Internal\Testing\PrivateDirectory;
 use Spindle\Internal\Testing\ServerException;
 use Spindle\Remote\Testing\TemporaryRedisOptions;
 
-/** Writes the server's configuration file. Ports are arguments of the server, because a start may try several ports. */
+/** Writes the server's configuration file. The command line sets the ports, because a start may try several. */
 final class Configuration
 {
-    /** Settings that the caller can't choose, because Spindle sets them. */
+    /** Settings that the caller can't choose, because Spindle sets them or needs their defaults. */
     public const RESERVED_SETTINGS = [
         'bind', 'daemonize', 'dir', 'logfile', 'pidfile', 'port', 'proc-title-template', 'requirepass', 'supervised',
         'tls-cert-file',
@@ -48,7 +48,7 @@ final class Configuration
             'unixsocketperm' => 700,
             'dir' => self::quoted($directory->path . '/data'),
             'requirepass' => $password,
-            'proc-title-template' => '"{title} {config-file}"', // RedisLeftovers finds processes by this title
+            'proc-title-template' => '"{title} {config-file}"', // RedisLeftovers finds processes by this path
         ];
         $lines = '';
         foreach ($all as $name => $value) {

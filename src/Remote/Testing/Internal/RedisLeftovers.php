@@ -9,10 +9,10 @@ use Spindle\Internal\Testing\TestServerState;
 
 final class RedisLeftovers implements Removal
 {
-    /** Matches the process names of the server and of its children (for snapshots and the append-only file). */
+    /** Matches names of the server and its children (for snapshots and the append-only file), but not of clients. */
     private const PROGRAM_PATTERN = '(?:redis|valkey)-(?!cli|benchmark)[\w.-]+';
 
-    /** Finds the server by the directory in its command line, and the server's children by their working directory. */
+    /** Finds the server and its children by the directory in their command line, or by their working directory. */
     public static function of(string $directory): TestServerState
     {
         return new TestServerState($directory, self::PROGRAM_PATTERN);

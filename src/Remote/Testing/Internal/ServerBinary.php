@@ -15,7 +15,7 @@ final class ServerBinary
     private const DIRECTORIES = ['/usr/local/bin', '/usr/bin', '/usr/sbin', '/opt/homebrew/bin'];
 
     /**
-     * @param string|null $given path or name that the caller has chosen; null to search for {@see NAMES}
+     * @param string|null $given path or name of the program; null to search for {@see NAMES}
      *
      * @throws TemporaryRedisException
      */

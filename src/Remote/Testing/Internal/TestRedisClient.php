@@ -21,7 +21,7 @@ final class TestRedisClient
 
     /**
      * @param string $socket  path of the Unix socket
-     * @param float  $timeout seconds to connect, and to wait for each answer
+     * @param float  $timeout maximum seconds to connect, and to wait for each answer
      *
      * @throws TemporaryRedisException
      */
