@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\Internal\Backoff;
 
-/** Sets how often a job is retried, and after which pauses. After the last attempt, the job becomes a dead letter. */
+/** Sets how often a job is retried, and after which pauses. If the last attempt fails, the job is a dead letter. */
 final class JobRetryPolicy
 {
     private readonly Backoff $backoff;
@@ -15,11 +15,11 @@ final class JobRetryPolicy
      * @param int   $maxAttempts number of failed attempts after which the job becomes a dead letter (is kept for
      *                           inspection); 1 for no retry. An attempt fails if the task throws or exceeds its timeout
      * @param int   $maxCrashes  number of crashes of the job's worker or agent after which the job is a dead letter
-     * @param float $delay       seconds after which the second attempt can start. The job then joins the end of the
-     *                           queue, so the attempt starts later if other jobs are waiting
+     * @param float $delay       seconds to wait after the first failed attempt (not after a crash). Then the job joins
+     *                           the end of the queue, so the second attempt starts later if other jobs are waiting
      * @param float $factor      ratio of each delay to the delay before it
      * @param float $maxDelay    maximum delay in seconds; the wait in the queue after a delay does not count
-     * @param float $jitter      random part of each delay: at 0.5, a delay is between half and its full length
+     * @param float $jitter      random part of each delay: at 0.5, at least half of the delay remains
      *
      * @throws \ValueError when a number is out of its range
      */

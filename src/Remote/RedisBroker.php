@@ -22,8 +22,8 @@ use Spindle\TlsOptions;
  * messages from the engine) has a separate connection.
  *
  * A queue consists mainly of Redis hashes, and of Redis streams with a consumer group. If a hash and a stream disagree,
- * the hash is right. Each Lua script in Internal/Redis/scripts changes a queue atomically. The file prelude.lua in that
- * folder describes the keys of a queue.
+ * the hash is right. Each Lua script in Internal/Redis/scripts runs atomically. The file prelude.lua in that folder
+ * describes the Redis keys of a queue.
  */
 final class RedisBroker implements Broker
 {
@@ -350,7 +350,7 @@ final class RedisBroker implements Broker
     }
 
     /**
-     * Runs a script whose first arguments are ids of jobs, and their number.
+     * Runs a script whose first arguments are the encoded ids of jobs, and their number.
      *
      * @template T
      *

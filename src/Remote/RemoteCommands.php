@@ -20,8 +20,8 @@ use Spindle\Worker\ExecutorClosedException;
  *     $transport = new RemoteCommands($broker, 'thumbnails');
  *     $pool = new CommandPool(64, options: new CommandPoolOptions(transport: $transport));
  *
- * A command runs as the agent's user. It has the agent's environment and working directory, unless the command sets
- * others. If its agent is lost, the command runs again on another agent.
+ * A command runs as the agent's user, with the agent's environment and working directory, unless the command sets
+ * others. If the agent is lost, the command runs again on another agent.
  *
  * The engine (the Redis or Valkey server of a {@see RedisBroker}) stores the whole command with its environment and
  * input. The command is signed, but not encrypted.
@@ -34,13 +34,13 @@ final class RemoteCommands implements CommandTransport, Lifecycle
 
     /**
      * @param SigningKeys|null $keys       null to read the file that SPINDLE_KEY_FILE names
-     * @param int              $maxCrashes number of lost agents after which a command fails. After other failures, the
-     *                                     pool's {@see \Spindle\Command\RetryPolicy} decides about a retry
+     * @param int              $maxCrashes number of lost agents or launchers after which a command fails. After other
+     *                                     failures, the pool's {@see \Spindle\Command\RetryPolicy} decides on a retry
      * @param RemoteOptions    $options    `brokerRetryTimeout` limits the retries of a submission, and the wait for the
      *                                     end of a cancelled command. While the queue is full, commands wait
      *
      * @throws KeyFileException
-     * @throws \ValueError      when the queue name is not valid, or an option is set that is only for tasks
+     * @throws \ValueError      when the queue name or $maxCrashes is not valid, or an option only for tasks is set
      */
     public function __construct(
         Broker $broker,
@@ -67,7 +67,7 @@ final class RemoteCommands implements CommandTransport, Lifecycle
     }
 
     /**
-     * Runs a command on an agent, and returns when the agent has reported its outcome. Called by the pool.
+     * Runs a command on an agent, and returns the command's encoded outcome. Called by the pool.
      *
      * @internal
      *
@@ -91,10 +91,9 @@ final class RemoteCommands implements CommandTransport, Lifecycle
     }
 
     /**
-     * Refuses new commands. Waits until all commands have outcomes and the engine has confirmed all cancellations. A
-     * pool does not close its transport, because other pools may use the same transport.
-     *
-     * Releases the broker, as {@see RemoteExecutor::close()} does.
+     * Refuses new commands. Waits until all commands have outcomes, and the engine has confirmed all cancellations or
+     * their retries have ended. Then releases the broker, as {@see RemoteExecutor::close()} does. A pool does not close
+     * its transport, because other pools may use the same transport.
      *
      * Cancellation: ends the remaining commands as {@see kill()} does.
      *
@@ -106,8 +105,8 @@ final class RemoteCommands implements CommandTransport, Lifecycle
     }
 
     /**
-     * Ends all commands on their agents. The pool of each command gets an ExecutorClosedException. Suspends for at most
-     * a second, until the engine has confirmed the cancellations.
+     * Cancels all waiting and running commands. The pool of each command gets an ExecutorClosedException. Suspends for
+     * at most a second, until the engine has confirmed the cancellations.
      */
     public function kill(): void
     {

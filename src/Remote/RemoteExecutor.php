@@ -27,9 +27,9 @@ use Spindle\Worker\UnserializableException;
  *
  * A task in a queue is called a job. The queue is in the engine: the Redis or Valkey server of a {@see RedisBroker}.
  *
- * If a machine or a worker dies, its tasks run again elsewhere. Each task has only one outcome: the engine accepts an
- * outcome only from the `spindle work` process that was the last to take the task. If the effects of a task must not
- * happen twice, the task can use {@see \Spindle\Worker\TaskContext::$idempotencyKey} and
+ * If a machine or a worker dies, its tasks run again in other workers. Each task has only one outcome: the engine
+ * accepts an outcome only from the `spindle work` process that was the last to take the task. If the effects of a task
+ * must not happen twice, the task can use {@see \Spindle\Worker\TaskContext::$idempotencyKey} and
  * {@see \Spindle\Worker\TaskContext::$attempt}.
  */
 final class RemoteExecutor implements Executor
@@ -126,7 +126,7 @@ final class RemoteExecutor implements Executor
      * @throws BrokerException          when the engine does not answer; a second call with the same $id is safe
      * @throws ExecutorClosedException
      * @throws CancelledException
-     * @throws \ValueError             when the id, the key or the delay is not valid
+     * @throws \ValueError              when the id, the key or the delay is not valid
      */
     public function dispatch(
         callable $task,
@@ -190,7 +190,7 @@ final class RemoteExecutor implements Executor
     /**
      * Refuses new tasks. Waits for the outcomes of all tasks of {@see submit()} and {@see attach()}, and for the
      * results of all values that a running {@see map()} has read. Also waits until the engine has confirmed the
-     * dispatches and cancellations of this executor. Dispatched tasks stay in the queue.
+     * dispatches and cancellations of this executor, or their retries have ended. Dispatched tasks stay in the queue.
      *
      * A running map() yields the results of the values that it has read. Then map() throws ExecutorClosedException,
      * unless the input is an array that map() has read completely. For a generator task, close() waits until the

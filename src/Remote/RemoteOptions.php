@@ -14,12 +14,12 @@ final class RemoteOptions
      *     generator waits until its items are read does not count
      * @param int $maxJobs maximum number of jobs without an outcome in the queue; more jobs are refused
      * @param int $maxPayloadBytes maximum size in bytes of a task with its argument, or of a command. Each agent of the
-     *     queue needs a memory_limit of six times this size. A job that is too large for the agents becomes a dead
-     *     letter
+     *     queue needs a memory_limit of at least six times this size. A job that is too large for the agents becomes
+     *     a dead letter
      * @param float $brokerRetryTimeout seconds for which submissions and requests for items are retried while the
      *     engine is not available. If a task is cancelled while the engine is not available, the task's future
-     *     fails after this number of seconds. The agent ends the task when the engine is available again
-     * @param (\Closure(mixed): mixed)|null $onReport receives what tasks send with
+     *     fails after this number of seconds, at least 1. The agent ends the task when the engine is available again
+     * @param (\Closure(mixed): mixed)|null $onReport receives the values that tasks send with
      *     {@see \Spindle\Worker\TaskContext::report()}; reports can be lost
      *
      * @throws \ValueError when a number is out of its range

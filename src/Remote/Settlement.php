@@ -13,7 +13,7 @@ final class Settlement
      * @param int    $failures    number of failed attempts of the job so far, which the next claim reports
      * @param float  $delay       seconds until the job can be claimed again, by the engine's clock
      * @param string $frame       the signed outcome; empty if the job returns to the queue
-     * @param string $reason      for a dead letter: JSON that {@see Broker::listJobs()} returns
+     * @param string $reason      for a dead letter: JSON, whose values {@see Broker::listJobs()} returns
      */
     public function __construct(
         public readonly string $id,

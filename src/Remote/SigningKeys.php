@@ -8,16 +8,16 @@ use Spindle\Internal\Warnings;
 use Spindle\Remote\Internal\FrameKind;
 
 /**
- * Secret keys that sign jobs and outcomes. Anyone with a key can run any code on the agents. So keep the keys in a file
- * that only its owner can read, and never pass keys on a command line.
+ * Holds the secret keys that sign jobs and outcomes. Anyone with a key can run any code on the agents. So keep the keys
+ * in a file that only its owner can read, and never pass keys on a command line.
  *
  * The engine stores signed frames, which have these fields:
  *
  *     u8 version | u8 kind | u32 claim number, 0 in a job | 4 bytes key name | 32 bytes authentication code | body
  *
- * The authentication code is a keyed BLAKE2b hash (RFC 7693) of version, kind, claim number, queue, job id and body. So
- * a frame that was moved to another job or queue is refused before its body is decoded. This class does not check
- * whether the claim number is current, because the broker accepts only frames of the current claim of a job.
+ * The authentication code is a keyed BLAKE2b hash (RFC 7693) of version, kind, claim number, the lengths of queue and
+ * job id, queue, job id, and body. So a frame that was moved to another job or queue is refused before its body is
+ * decoded. The broker accepts only frames of a job's current claim, so this class does not check the claim number.
  */
 final class SigningKeys
 {

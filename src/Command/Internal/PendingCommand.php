@@ -142,7 +142,7 @@ final class PendingCommand
     /**
      * Ends the command because of a failure in this process. The failure becomes the outcome.
      *
-     * @param bool $isOfCaller whether the caller's function or iterable threw the exception, so that the run rethrows it
+     * @param bool $isOfCaller whether the caller's function or iterable threw the exception, which is then rethrown
      */
     public function fail(\Throwable $thrown, bool $isOfCaller = false): void
     {

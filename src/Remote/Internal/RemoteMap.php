@@ -21,12 +21,12 @@ use Spindle\Worker\MapOutcome;
 use Spindle\Worker\PortableTask;
 
 /**
- * One call of map() or mapUnordered() on a queue. Submits a task for each value of the input, and keeps the outcomes
- * until the caller's loop takes them.
+ * Runs one call of map(), mapUnordered(), mapOutcomes() or mapOutcomesUnordered(). Submits a task for each value of
+ * the input, and keeps the outcomes until the caller's loop takes them.
  *
  * The window contains the tasks whose values were read, and whose outcomes the caller has not taken. The window has at
  * most MAX_WINDOW_TASKS tasks. While the tasks and outcomes in the window have MAX_BYTES or more, no input is read.
- * Tasks that were already sent can still bring outcomes beyond MAX_BYTES. These outcomes are written to a file.
+ * Outcomes of tasks that were already sent can exceed this limit. The excess outcomes are written to a file.
  */
 final class RemoteMap implements InputConsumer, OutcomeReceiver
 {
@@ -36,16 +36,16 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
 
     private const FULL_QUEUE_PAUSE_SECONDS = 0.1;
 
-    /** @var array<string, array{int, mixed, int}> by job id: input position, key and bytes of a pending job */
+    /** @var array<string, array{int, mixed, int}> by job id: input position, key and frame size of a pending job */
     private array $pending = [];
 
-    /** Outcomes for the caller's loop, in the order of the input. For mapUnordered(), in the order of arrival. */
+    /** Outcomes for the caller's loop, in the order of the input; without $inOrder, in the order of arrival. */
     private readonly OutcomeBuffer $arrived;
 
-    /** @var list<\Spindle\Remote\Job> jobs that were read from the input, but not sent */
+    /** @var list<\Spindle\Remote\Job> jobs for values that were read; not sent yet */
     private array $batch = [];
 
-    /** @var list<\Spindle\Remote\Job> jobs that were sent, but not confirmed by the engine */
+    /** @var list<\Spindle\Remote\Job> jobs that were sent; not confirmed by the engine yet */
     private array $sending = [];
 
     private ?string $giveUpTimer = null;
@@ -158,7 +158,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     }
 
     /**
-     * @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame or items; null for a lost outcome
+     * @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome frame or items; null if lost or refused
      *
      * @return MapOutcome<mixed>
      */
@@ -229,7 +229,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         $this->addOutcome($id, $stream->items());
     }
 
-    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome a frame or items; null for a lost outcome */
+    /** @param string|\Generator<mixed, mixed, mixed, mixed>|null $outcome frame or items; null if lost or refused */
     private function addOutcome(string $id, string|\Generator|null $outcome): void
     {
         [$number, $key, $bytes] = $this->pending[$id] ?? [-1, null, 0];
@@ -348,7 +348,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             } finally {
                 $this->sending = [];
             }
-            if ($this->isAbandoned()) { // the caller's loop ended during the submission
+            if ($this->isAbandoned()) { // the caller's loop ended or was cancelled during the submission
                 $this->forget(array_column(\array_slice($jobs, $accepted), 'id'));
                 $this->client->cancel(array_column($jobs, 'id'));
                 foreach ($this->abortReason === null ? $jobs : [] as $job) {

@@ -16,7 +16,7 @@ use Spindle\Worker\ExecutorClosedException;
 /** Completes the future of one call of RemoteExecutor::submit() or attach() with the outcome of the task. */
 final class RemoteSubmission implements OutcomeReceiver
 {
-    /** @var DeferredFuture<mixed>|null null once completed, because it would keep a generator result in memory */
+    /** @var DeferredFuture<mixed>|null null once completed, so that PHP can destroy the task's generator */
     private ?DeferredFuture $deferred;
 
     /** @var Future<mixed>|null null once {@see self::future()} has returned it, so that PHP can destroy the result */
@@ -33,7 +33,7 @@ final class RemoteSubmission implements OutcomeReceiver
 
     private bool $isFinished = false;
 
-    /** @param Cancellation|null $cancellation of the caller; {@see cancelWhenRequested()} subscribes to it */
+    /** @param Cancellation|null $cancellation caller's cancellation; {@see cancelWhenRequested()} subscribes to it */
     public function __construct(
         private readonly QueueClient $client,
         public readonly string $id,
@@ -43,7 +43,7 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->future = $this->deferred->getFuture();
     }
 
-    /** @return Future<mixed> this method may be called only once */
+    /** @return Future<mixed> the task's future; a second call throws LogicException */
     public function future(): Future
     {
         $future = $this->future ?? throw new \LogicException('The future was returned before');
@@ -52,7 +52,7 @@ final class RemoteSubmission implements OutcomeReceiver
         return $future;
     }
 
-    /** Makes the caller's cancellation cancel the job. Must be called after the engine has accepted the job. */
+    /** Makes the caller's cancellation cancel the job. Must not be called before the engine has accepted a new job. */
     public function cancelWhenRequested(): void
     {
         if ($this->isFinished || $this->cancellation === null) {

@@ -31,13 +31,13 @@ final class SettlementFactory
     private const MISSING_CODE_PATTERN = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found'
         . '|Call to undefined function |A worker has no )/';
 
-    /** Number of refusals after which a job becomes a dead letter, even if the same agent has refused it each time. */
+    /** With this number of failures, a refused job becomes a dead letter, even if only one agent has refused it. */
     private const MAX_REFUSALS = 4;
 
     /** Minimum delay of a retry, in seconds: agents claim a job that is requeued without a delay before new jobs. */
     private const MIN_RETRY_DELAY = 0.001;
 
-    /** Maximum bytes of an outcome that gets the agent's name. PHP's messages about missing code are short enough. */
+    /** Maximum bytes of an outcome that gets the agent's name. Outcomes about missing code are usually smaller. */
     private const MAX_NOTED_BYTES = 0x1_0000;
 
     /** Maximum bytes of the reason in a dead letter: the exception's message and trace. */
@@ -90,9 +90,9 @@ final class SettlementFactory
     }
 
     /**
-     * Refuses a job whose frame is too large, or can't be verified although this agent has verified other jobs. After
-     * MAX_REFUSALS failures, the job becomes a dead letter. If another agent has refused the job before, the engine
-     * makes it a dead letter now.
+     * Refuses a job whose frame is too large or can't be verified. In the second case, this agent must have verified
+     * other jobs. With MAX_REFUSALS failures, the job becomes a dead letter. If another agent has refused the job
+     * before, the engine makes the job a dead letter now.
      */
     public function refused(
         Delivery $delivery,
@@ -245,7 +245,7 @@ final class SettlementFactory
         return $this->settlement($delivery, SettlementKind::Retry, $delivery->crashes + 1, $delivery->failures);
     }
 
-    /** Makes a dead letter of a job whose worker or agent was lost, and which must not run again. */
+    /** Makes a job a dead letter, because its worker, launcher or agent was lost, or its command could not run. */
     private function lost(ClaimedJob $job, int $attempts, string $reason): Settlement
     {
         if ($job->body->isCommand) {

@@ -19,7 +19,7 @@ use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\QueueFullException;
 
 /**
- * Submits and cancels the jobs of one queue, and passes outcomes to their waiters ({@see OutcomeReceiver}). All
+ * Submits and cancels the jobs of one queue, and passes outcomes to the jobs' waiters ({@see OutcomeReceiver}). All
  * executors of this process that use the same broker object and the same queue share one instance.
  */
 final class SharedQueue implements LastRequests
@@ -44,7 +44,7 @@ final class SharedQueue implements LastRequests
     /** @var list<string> ids to look up in the next turn of the loop */
     private array $idsToLookUp = [];
 
-    /** @var list<string> ids of jobs whose outcomes must be fetched, because they are too large for a message */
+    /** @var list<string> ids of jobs whose outcomes did not fit into a message or an answer, to be fetched */
     private array $largeOutcomes = [];
 
     private ?string $lookupTimer = null;
@@ -57,8 +57,8 @@ final class SharedQueue implements LastRequests
     ) {
         $this->ownerPid = (int) getmypid();
         $this->waiters = new Waiters();
-        // ProcessEnd calls objects in the order of their registration: first this object, whose sendCancellations()
-        // adds ids of outcomes, and then $receivedOutcomes, which asks the engine to drop these outcomes.
+        // ProcessEnd calls objects in the order of their registration. This object must be first: sendCancellations()
+        // adds ids to $receivedOutcomes, which then asks the engine to drop these outcomes.
         ProcessEnd::register($this);
         $this->outbox = new JobOutbox($broker, $name, $mailbox);
         $this->cancellations = new JobCancellations($broker, $name);
@@ -138,7 +138,7 @@ final class SharedQueue implements LastRequests
     }
 
     /**
-     * @return list<string> as {@see Broker::takeItems()} returns them
+     * @return list<string> frames, as from {@see Broker::takeItems()}
      *
      * @throws BrokerException
      */
@@ -148,11 +148,12 @@ final class SharedQueue implements LastRequests
     }
 
     /**
-     * Cancels jobs. If the engine removes a job, {@see OutcomeReceiver::onUnknown()} of its waiters is called. If not,
-     * the waiters receive the job's outcome later. The outcome of a job without waiters is dropped. While the engine is
-     * not available, the request is retried.
+     * Cancels jobs. Calls {@see OutcomeReceiver::onUnknown()} of a job's waiters if the engine has removed the job or
+     * does not know it. Otherwise, the waiters receive the job's outcome later. If a job of this process has no waiter,
+     * its outcome is dropped. While the engine is not available, the request is retried.
      *
      * @param list<string> $ids
+     * @param bool $evenIfClaimed false to cancel only unclaimed jobs
      */
     public function cancel(array $ids, bool $evenIfClaimed): void
     {
@@ -163,8 +164,8 @@ final class SharedQueue implements LastRequests
     }
 
     /**
-     * Adds cancellations. The next call of {@see cancel()} or {@see flush()} sends the request. Ignores jobs that this
-     * process does not await. For example, a fork does not await the jobs of its parent process.
+     * Adds cancellations. The next call of {@see cancel()} or {@see flush()} sends the request. Ignores a job of
+     * another process if the job has no waiter here. For example, a fork ignores the jobs of its parent process.
      *
      * @param list<string> $ids
      */
@@ -259,7 +260,7 @@ final class SharedQueue implements LastRequests
         }
     }
 
-    /** @return bool true if the engine has answered; false if the engine is not available, and in a fork */
+    /** @return bool true if the engine has answered; false in a fork, or if the engine is not available */
     private function sendCancellations(): bool
     {
         if ($this->ownerPid !== getmypid()) {
@@ -292,7 +293,7 @@ final class SharedQueue implements LastRequests
         }
     }
 
-    /** Fetches an outcome that is too large for a message. To limit the memory, fetches only one outcome at a time. */
+    /** Fetches an outcome that did not fit into a message or an answer. To limit the memory, fetches one at a time. */
     private function fetch(string $id): void
     {
         $this->largeOutcomes[] = $id;
@@ -373,7 +374,7 @@ final class SharedQueue implements LastRequests
         }
     }
 
-    /** Schedules a lookup of all jobs after a request without an answer, because messages may be lost too. */
+    /** After a request without an answer, schedules {@see lookUpAll()}, because messages may be lost too. */
     private function scheduleLookup(): void
     {
         $this->retryTimer ??= WeakTimer::after(self::RETRY_SECONDS, $this, static function (self $queue): void {

@@ -11,8 +11,8 @@ use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
 
 /**
- * Reads the items of a generator task. If no other process can read the items, the destructor ends the task, and
- * makes the engine drop the stored items.
+ * Reads the items of a generator task. If no other process can read the items, the destructor ends the task, and lets
+ * the engine drop the stored items.
  */
 final class StoredItems
 {
@@ -48,7 +48,7 @@ final class StoredItems
         $this->end();
     }
 
-    /** Drops the stored items and ends a running task, unless another process may read the items. */
+    /** Ends a running task and lets the engine drop the stored items, unless another process may read the items. */
     private function end(): void
     {
         // A dispatched task may have other readers until its first item is taken. Each item can be taken only once, so

@@ -6,7 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Spindle\Remote\Job;
 
-/** The {@see OutcomeReceiver} objects that wait for messages about jobs, in the order in which they were added. */
+/** Holds each job's waiters ({@see OutcomeReceiver}) in the order in which they were added. */
 final class Waiters
 {
     /** @var array<string, non-empty-list<OutcomeReceiver>> by job id */
@@ -93,7 +93,7 @@ final class Waiters
         return array_keys($this->byJob);
     }
 
-    /** @return list<string> ids of jobs with a waiter that is cancelled */
+    /** @return list<string> ids of jobs with at least one cancelled waiter */
     public function cancelledJobIds(): array
     {
         $isCancelled = static fn(OutcomeReceiver $waiter): bool => $waiter->isCancelled();

@@ -3,9 +3,9 @@
 declare(strict_types=1);
 
 /*
- * Helper process of LeaseGuard. Kills all processes that an agent has started, at a time that the agent has set. While
- * the agent works normally, it regularly sets a later time. A suspended agent, or an agent that gets no CPU time, sets
- * no later time, so this helper kills that agent's jobs before other agents can run them.
+ * Helper process of LeaseGuard. Kills all other descendants of an agent, at a time that the agent has set. A working
+ * agent regularly sets a later time. An agent that is suspended or gets no CPU time sets no later time. Then this
+ * helper kills the agent's jobs before other agents can run them.
  *
  * Argument: the agent's process id. Standard input: lines, each with a new time of the kill, in nanoseconds of
  * hrtime(). The input ends when the agent has exited or has closed the guard. Then this helper exits.
