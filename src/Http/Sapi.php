@@ -22,17 +22,17 @@ use Spindle\Internal\PhpSettings;
 use Spindle\Internal\Warnings;
 
 /**
- * Runs an application of `spindle serve` under PHP-FPM, PHP's built-in server or any other SAPI. Each run of the script
- * handles one request. The front controller has two statements:
+ * Runs an application of `spindle serve` under PHP-FPM, PHP's built-in server or any other SAPI. Each request runs the
+ * front controller once. This script has two statements:
  *
  *     require __DIR__ . '/../vendor/autoload.php';
  *     Spindle\Http\Sapi::run(__DIR__ . '/../app.php');
  *
  * Handlers may suspend their fiber, as in `spindle serve`. The limits and deadlines are those of the web server and of
- * PHP. {@see FormLimits} apply to forms and JSON, except multipart forms of POST requests, which PHP itself parses. A
- * response field named "Status" is not sent, because web servers would use it as the status.
+ * PHP. PHP itself parses multipart forms of POST requests. {@see FormLimits} apply to all other forms, and to JSON. A
+ * response field named "Status" is not sent, because web servers would use its value as the status.
  *
- * When a body of unknown length fails while it is sent, the process of PHP-FPM is killed. Otherwise the client would
+ * If the sending of a body of unknown length fails, the PHP-FPM process kills itself. Otherwise, the client would
  * regard the response as complete.
  */
 final class Sapi
@@ -41,7 +41,7 @@ final class Sapi
 
     /**
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app
-     *     a handler, or the path of a file as for {@see Supervisor}
+     *     a handler, or the path of a file, as for {@see Supervisor}
      *
      * @throws AppException     when the file can't be loaded or returns no handler
      * @throws \LengthException when the body is shorter than its Content-Length; thrown after the head was sent
@@ -64,8 +64,7 @@ final class Sapi
         // Displayed errors would become part of the body.
         PhpSettings::set('display_errors', '0');
         header_remove('X-Powered-By');
-        // Output of a handler is not part of its response, so a buffer discards the output. `spindle serve` writes such
-        // output to standard output.
+        // Output of a handler is not part of a response. Here, a buffer discards the output; `spindle serve` logs it.
         $level = ob_get_level();
         register_shutdown_function(static function () use ($level, $head, $exchange): void {
             $exchange->isHandled || headers_sent() ? null : self::answerEnd($level, $head, $exchange);
@@ -95,7 +94,7 @@ final class Sapi
         while (ob_get_level() > $level && Warnings::suppressed(ob_end_clean(...)));
     }
 
-    /** Answers with 500 after exit() or a fatal error in the handler. PHP would send an empty response with 200. */
+    /** Answers with 500 after exit() or a fatal error in the handler. PHP would send no body, and 200 after exit(). */
     private static function answerEnd(int $level, Head $head, SapiExchange $exchange): void
     {
         PhpSettings::set('memory_limit', '-1'); // perhaps this limit has ended the script, and a response needs memory
@@ -106,7 +105,7 @@ final class Sapi
     }
 
     /**
-     * Makes the same checks as the server, before anything is sent.
+     * Makes the same checks of the status and the fields as {@see HttpServer}, before anything is sent.
      *
      * @throws \UnexpectedValueException when the status is not from 200 to 599
      * @throws \InvalidArgumentException when the name or a value of a field is invalid
@@ -157,7 +156,7 @@ final class Sapi
         }
     }
 
-    /** Sets the status after the fields, because PHP sets 302 for Location, and 401 for WWW-Authenticate. */
+    /** Sets the status. Must follow setFields(): there, PHP sets 302 for Location, and 401 for WWW-Authenticate. */
     private static function setStatus(int $status, string $reason): void
     {
         $line = ResponseWriter::statusLine($status, $reason);

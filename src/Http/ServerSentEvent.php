@@ -12,7 +12,7 @@ final readonly class ServerSentEvent implements \Stringable
      * @param string|null $event the event type for listeners; null for "message"
      * @param string|null $id    sent back as Last-Event-ID when the client reconnects; null keeps the id of the
      *                           previous event
-     * @param int|null    $retry milliseconds after which the client reconnects when the connection is lost
+     * @param int|null    $retry milliseconds until the client reconnects after a lost connection; null for no change
      *
      * @throws \ValueError when the event or the id has a line break or a NUL, or $retry is negative
      */

@@ -31,24 +31,24 @@ use Spindle\Lifecycle;
  * Serves an application with several processes that share the listening sockets, as `spindle serve` does.
  *
  * The supervisor replaces a process that ends. SIGHUP replaces all processes, one after the other, with processes that
- * have loaded the application again. Such a reload loses no request. If the new code fails to start, the processes that
- * were not replaced continue.
+ * have loaded the application again. Such a reload loses no request. If a new process fails to start, the processes
+ * that were not replaced continue.
  *
  * SIGINT, SIGTERM and SIGQUIT close the supervisor. A second such signal has the effect of {@see kill()}. If the
  * terminal was closed, SIGHUP also closes the supervisor, and replaces no process. SIGUSR1 and SIGUSR2 are ignored.
  *
  * When the supervisor's process is killed, the kernel kills the other processes. Without ext-ffi, each process kills
- * itself instead. If a handler blocks its event loop, the process can do this only when the handler waits or returns.
+ * itself instead. If a handler blocks the event loop, its process ends only when the handler waits or returns.
  *
- * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. The same holds for header(),
- * setcookie() and http_response_code() if PHP was started with these functions in disable_functions, because only then
- * can Spindle define functions with these names. `spindle serve` starts PHP in this way.
+ * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. header(), setcookie() and
+ * http_response_code() also throw this exception if PHP was started with them in disable_functions. Only then can
+ * Spindle define functions with these names. `spindle serve` starts PHP in this way.
  *
  * The supervisor itself does not load the application. A reload does not replace code that the supervisor has loaded:
- * Spindle, and the "files" of Composer's autoloader. If the application's path has a symbolic link, the link may point
- * to a new release. A reload then also changes the working directory of the processes from the old release to the same
- * directory of the new one. The reload fails if the supervisor has loaded Composer's autoloader from the old release,
- * because forks would mix classes of both releases.
+ * Spindle, and the "files" of Composer's autoloader. The application's path may contain a symbolic link to a release.
+ * If the link leads to a new release at a reload, the working directory also changes, to the same directory of the new
+ * release. The reload fails if the supervisor has loaded Composer's autoloader from the old release, because forks
+ * would mix classes of both releases.
  */
 final class Supervisor implements Lifecycle
 {
@@ -71,7 +71,8 @@ final class Supervisor implements Lifecycle
 
     /**
      * @param string $app path of a file; each process resolves symbolic links again. The file returns a handler, an
-     *     {@see Application}, a parameterless closure that creates one of these, or a PSR-11 container that has one
+     *     {@see Application}, a PSR-11 container with a RequestHandlerInterface, or a closure without parameters that
+     *     creates one of these
      * @param list<string> $addresses as for {@see HttpServer::listen()}
      * @param LoggerInterface $logger logger of this process, and of worker processes if the application has no logger
      */
@@ -86,11 +87,11 @@ final class Supervisor implements Lifecycle
     }
 
     /**
-     * @internal Executes the command line of this process again, in a PHP that disables header(), setcookie(),
-     * session_start() and similar functions. Worker processes define functions with these names that throw an
+     * @internal Restarts this program in a PHP that disables header(), setcookie(), session_start() and similar
+     * functions. Worker processes then define functions with these names, and most of them throw an
      * {@see UnsupportedFunctionException}. Does nothing if these functions are already disabled.
      *
-     * @return string|null why the restart is not possible; null when it is not necessary
+     * @return string|null why the restart failed; null when none was necessary. No return after a successful restart
      */
     public static function restartPhp(): ?string
     {
@@ -112,15 +113,16 @@ final class Supervisor implements Lifecycle
      * Serves the application, and returns after a signal, {@see close()} or {@see kill()}. Without ext-pcntl, there are
      * no worker processes, and this process serves the application.
      *
-     * Runs the event loop, so call this method outside of a fiber. Worker processes are forks of this process, but do
-     * not run callbacks of its event loop. Before the call, open no files or connections that forks must not share.
+     * Runs the event loop, so call this method outside of a fiber. Worker processes are forks of this process. They
+     * do not run callbacks of its event loop, but share its open files and connections. So, for example, do not connect
+     * to a database before this call.
      *
-     * @return int 0, or the number of the second signal, which has ended all processes immediately
+     * @return int number of the second signal, if such a signal has killed all processes; otherwise 0
      *
-     * @throws ServerClosedException
+     * @throws ServerClosedException when close() or kill() was called before, or run() has returned before
      * @throws ListenException when the supervisor can't listen on an address
      * @throws AppException when the application fails to load at the start
-     * @throws SupervisorException when an option needs ext-pcntl, which is missing
+     * @throws SupervisorException when an option needs ext-pcntl or ini_set(), and PHP lacks it
      * @throws \LogicException when the supervisor is running already
      */
     public function run(): int
@@ -146,7 +148,7 @@ final class Supervisor implements Lifecycle
 
     /**
      * Stops accepting connections, answers the requests that have arrived, and waits until all processes have ended.
-     * The `stopTimeout` of the application's options limits this time, as for {@see HttpServer::close()}.
+     * The application's option `stopTimeout` limits the time for these answers: see {@see HttpServer::close()}.
      *
      * If a callback of the event loop calls close(), the callback's fiber is suspended. The fiber continues when the
      * loop runs again after {@see run()} has returned. close() has no effect in processes that the supervisor started.
@@ -187,7 +189,7 @@ final class Supervisor implements Lifecycle
         return $this->runningPid === getmypid();
     }
 
-    /** @return int 0, or the number of the second signal */
+    /** @return int as {@see run()} returns it */
     private function serve(): int
     {
         RequestFunctions::logTo($this->logger);
@@ -221,7 +223,7 @@ final class Supervisor implements Lifecycle
         }
     }
 
-    /** @return array<string, resource> the socket of the admin address is last */
+    /** @return array<string, resource> sockets by address; that of the admin address is last */
     private function listen(): array
     {
         $options = new HttpServerOptions(

@@ -14,11 +14,11 @@ final readonly class SupervisorOptions
     public const MAX_PROCESSES = 1024;
 
     /**
-     * @param int|null    $processes    worker processes, at most 1024; null for the number of usable CPUs, or for 1
-     *                                  with $watch
+     * @param int|null    $processes    worker processes, at most 1024; null for 1 with $watch or without ext-pcntl,
+     *                                  otherwise for the number of usable CPUs
      * @param bool        $watch        for development: reload when a PHP file in or below the application's folder
-     *                                  changes, except in vendor/, in folders whose name begins with a dot, and
-     *                                  behind symbolic links to folders
+     *                                  changes. Folders named vendor, dot files, dot folders, and symbolic links to
+     *                                  folders are ignored
      * @param string|null $admin        address of an {@see Admin} for all processes together
      * @param bool        $statusPage   whether the admin address has the status page too
      * @param string|null $certificate  path of the certificate chain for tls:// addresses, PEM; read for each
@@ -30,22 +30,22 @@ final readonly class SupervisorOptions
      *                                            certificates of the application's HttpServerOptions are also used
      * @param int|null    $maxRequests  requests after which a process is replaced; null for no limit. The limit of
      *                                  each process is up to a tenth lower, at random, so that not all end at once
-     * @param int|null    $maxMemoryBytes bytes in use by PHP at which a process is replaced; null for no limit
+     * @param int|null    $maxMemoryBytes a process is replaced when its PHP uses this many bytes; null for no limit
      * @param float       $startTimeout seconds in which a process has to load the application, at least 0.1
      * @param float       $blockTimeout seconds for which the event loop of a process may be blocked before the
      *                                  supervisor kills the process, at least 0.1; INF for no limit
      * @param string|null $memoryLimit  PHP's memory_limit of each process, such as "512M", or "-1" for none. Null for
-     *                                  PHP's setting. If memory_limit is not set, or php.ini has -1, each process
-     *                                  gets an equal share of three quarters of the machine's or container's memory.
-     *                                  This share is at least 128 MB, and at least twice $maxMemoryBytes
-     * @param list<string> $adminHosts  host names that requests to the admin address may use, in addition to the
-     *                                  name in $admin, IP addresses and localhost: {@see Admin::withHosts()}
+     *                                  PHP's setting. If PHP has no such setting, or php.ini has -1, null gives each
+     *                                  process an equal share of three quarters of the machine's or container's
+     *                                  memory. This share is at least 128 MB, and at least twice $maxMemoryBytes
+     * @param list<string> $adminHosts  more host names that requests to the admin address may use. The name in $admin,
+     *                                  IP addresses and localhost are always allowed: {@see Admin::withHosts()}
      * @param bool|null   $traceBlocks  for development: whether a function that blocks the event loop of a process for
-     *                                  half a second is logged, together with its callers. A signal interrupts the
-     *                                  function for this, so sleep() returns early. Null for the value of $watch
+     *                                  half a second is logged, together with its callers. To find them, a signal
+     *                                  interrupts the function, so sleep() returns early. Null for the value of $watch
      *
-     * @throws \ValueError when a number is out of its range, or $certificates has other keys than host names or
-     *                     other values than paths
+     * @throws \ValueError when a number or $memoryLimit is out of its range, $maxMemoryBytes is not below $memoryLimit,
+     *                     or $certificates does not map host names to paths
      */
     public function __construct(
         public ?int $processes = null,
@@ -103,7 +103,7 @@ final readonly class SupervisorOptions
             || $maxMemoryBytes < ini_parse_quantity($memoryLimit);
     }
 
-    /** Returns whether a memory limit is valid. With less than the minimum, PHP could not load the application. */
+    /** Returns whether a memory limit is valid. With less than 32M, PHP could not load the application. */
     private static function isMemoryLimit(string $limit): bool
     {
         return $limit === '-1'

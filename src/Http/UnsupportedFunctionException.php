@@ -7,8 +7,8 @@ namespace Spindle\Http;
 use Spindle\SpindleException;
 
 /**
- * A handler called a PHP function that changes the response of the process, such as header(). A process of `spindle
- * serve` handles many requests at a time, so the function can't know which response to change.
+ * A handler called a PHP function that can't work in `spindle serve`, such as header() or session_start(). A process
+ * handles many requests at a time, so the function can't know for which request it was called.
  *
  * File and line of the exception are those of the call.
  */

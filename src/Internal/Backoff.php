@@ -4,11 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/**
- * Exponential backoff with jitter.
- *
- * @see https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
- */
+/** Exponential backoff with jitter: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/. */
 final class Backoff
 {
     /**

@@ -8,7 +8,7 @@ use Spindle\Internal\Launcher\Process\Files;
 
 /**
  * Finds the folders of this process's cgroup and of the cgroups above it, as far as they are mounted.
- * Documented in the kernel's admin-guide/cgroup-v2 and -v1, in cgroups(7) and in proc_pid_mountinfo(5).
+ * Sources: the kernel's admin-guide/cgroup-v2 and -v1, cgroups(7) and proc_pid_mountinfo(5).
  */
 final readonly class Cgroups
 {
@@ -72,12 +72,12 @@ final readonly class Cgroups
     }
 
     /**
-     * Returns the folders of the process's own cgroup and of its ancestors that are visible in this mount.
-     * In a container without a cgroup namespace, `$own` is the path on the host. If that path is not below `$root`, the
-     * container can't see it, and the mount point is taken as the process's own cgroup. A path with ".." is outside of
-     * the namespace and not visible.
+     * Returns the folders of `$own` and of its ancestors that are visible in this mount. A path with ".." is outside
+     * of the cgroup namespace, so not visible. In a container without a cgroup namespace, `$own` is the path on the
+     * host. If the container can't see that path below `$root`, the mount point is used as the process's own cgroup.
      *
      * @param string $root the cgroup at the root of the mount
+     * @param string $own  the process's own cgroup by /proc/self/cgroup
      *
      * @return list<string>
      */

@@ -6,7 +6,7 @@ namespace Spindle\Internal;
 
 final class Excerpt
 {
-    /** Returns the text; if it is too long, its first bytes and an ellipsis. Does not split a character of UTF-8. */
+    /** Returns a text of up to $maxBytes, or the first bytes of a longer text and "…". Splits no UTF-8 character. */
     public static function of(string $text, int $maxBytes): string
     {
         if (\strlen($text) <= $maxBytes) {

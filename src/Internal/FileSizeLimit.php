@@ -7,8 +7,8 @@ namespace Spindle\Internal;
 use Spindle\Internal\Launcher\Process\Files;
 
 /**
- * Writes to files, but refuses writes that would exceed the file size limit (ulimit -f). For such a write, the system
- * would end this process with SIGXFSZ, and a library should not replace the application's handler of that signal.
+ * Writes to files, but refuses writes that would exceed the file size limit (ulimit -f). The system would answer such a
+ * write with SIGXFSZ, which ends this process. A handler for this signal is up to the application, not to a library.
  */
 final class FileSizeLimit
 {

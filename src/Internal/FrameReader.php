@@ -22,7 +22,7 @@ final class FrameReader
 
     /**
      * @param int $maxFrameBytes maximum length of a frame; a longer frame is malformed
-     * @param int $maxType       largest type of a frame; a frame of another type is malformed
+     * @param int $maxType       largest type of a frame; a frame with a larger type is malformed
      */
     public function __construct(public int $maxFrameBytes = \PHP_INT_MAX, private readonly int $maxType = 0xFF) {}
 

@@ -4,13 +4,13 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Checks whether there is memory for data. An eighth of PHP's memory_limit is the reserve for everything else. */
+/** Checks whether memory for data is free. An eighth of PHP's memory_limit is the reserve for everything else. */
 final readonly class FreeMemory
 {
     private const RESERVED_DIVISOR = 8;
 
     /** Data counts as small if the free memory is at least this many times as large as the data. */
-    private const SMALL_DIVISOR = 16;
+    private const SMALL_DATA_FACTOR = 16;
 
     private const MAX_GAP_BYTES = 0x2_0000;
 
@@ -56,7 +56,7 @@ final readonly class FreeMemory
     public function allowsPart(int $bytes, int $size): bool
     {
         return $this->hasGap($bytes)
-            || $this->isUsageAtMost(max($this->usable - $bytes, $this->limit - self::SMALL_DIVISOR * $size));
+            || $this->isUsageAtMost(max($this->usable - $bytes, $this->limit - self::SMALL_DATA_FACTOR * $size));
     }
 
     /** Returns whether a request could use this many bytes if no other request used memory. */
@@ -65,7 +65,7 @@ final readonly class FreeMemory
         return $bytes <= $this->usable * self::MAX_REQUEST_SHARE;
     }
 
-    /** Returns whether the bytes are few, so that they very probably fit into a free gap between other values. */
+    /** Returns whether the bytes very probably fit into a free gap between other values, because they are few. */
     private function hasGap(int $bytes): bool
     {
         return $bytes <= self::MAX_GAP_BYTES

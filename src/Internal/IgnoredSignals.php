@@ -34,7 +34,7 @@ final class IgnoredSignals
         return array_keys(array_filter(array_combine($signals, $survived)));
     }
 
-    /** Returns the pid of a fork that sends itself the signal, then SIGKILL; -1 if this user has too many processes. */
+    /** Starts a fork that sends itself the signal, then SIGKILL. Returns its pid; -1 if no process can be started. */
     private static function fork(int $signal): int
     {
         $pid = Warnings::suppressed(static fn(): int => pcntl_fork());

@@ -16,7 +16,7 @@ final class IsolatedCall
         try {
             $fiber->start();
         } catch (\Throwable $failure) {
-            // Before PHP 8.4, start() can't start the fiber in a destructor that the garbage collector calls.
+            // PHP can't start a fiber in a handler of pcntl_signal(), or before PHP 8.4 in a destructor.
             $fiber->isStarted() ? self::reportLater($failure) : self::callHere($callback);
         }
     }

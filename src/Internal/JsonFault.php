@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** The part of a value because of which json_encode() has refused the value. */
+/** The part of a value that made json_encode() refuse the whole value. */
 final readonly class JsonFault
 {
     private const MAX_DEPTH = 512;
 
-    /** Maximum number of searched parts. The search of an array that contains itself twice would take too long. */
+    /** Maximum number of searched parts. Without a limit, an array that contains itself twice would take too long. */
     private const MAX_PARTS = 100_000;
 
     /**

@@ -38,7 +38,7 @@ final class TestClient
     /**
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface|string $app a handler, or
      *     the path of a file, as for {@see \Spindle\Http\Supervisor}
-     * @param HttpServerOptions|null $options replace the options of the application, unless null
+     * @param HttpServerOptions|null $options replace the options of the application; null for no replacement
      *
      * @throws AppException when the file can't be loaded or returns no handler
      */
@@ -72,13 +72,13 @@ final class TestClient
 
     /**
      * Returns a response as soon as its head has arrived. The body may be endless, such as a stream of events. A read
-     * of the body waits for the next bytes that the handler sends. The body's close() disconnects the client, which
-     * ends the handler's generator.
+     * of the body waits for the next bytes that the handler sends. The body's close() closes the connection. Then the
+     * server ends the handler's generator.
      *
      * @param array<string, string|list<string>> $headers see {@see request()}
      * @param Cancellation|null $cancellation ends the wait for the head, and each read of the body that waits
      *
-     * @return Response whose body throws an \UnexpectedValueException if the server cuts it off
+     * @return Response whose body throws an \UnexpectedValueException if the connection ends before the body does
      */
     public function stream(
         string $method,
@@ -116,8 +116,8 @@ final class TestClient
     }
 
     /**
-     * @return list<\Throwable> exceptions of handlers that the server has logged: those answered with 500, and each
-     *         HttpException with a status of 500 or above that has a previous exception
+     * @return list<\Throwable> exceptions that the server has logged. An HttpException that becomes a response is only
+     *         logged if the exception has a status of 500 or above and a previous exception
      */
     public function failures(): array
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Async;
 
-/** Records a callback's fiber. In this fiber, a pool's close() throws: close() would wait for the callback forever. */
+/** Records a callback's fiber. There, a pool's close() throws, because close() would wait for its caller forever. */
 final class CallbackFiber
 {
     /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null */

@@ -8,8 +8,8 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 
 /**
- * Implements Cancellation. The class that uses this trait calls {@see requestWith()} to request the cancellation. The
- * destruction of such an object does not request the cancellation, unlike that of Amp's DeferredCancellation.
+ * Implements Cancellation. The class that uses this trait calls {@see requestWith()} to request the cancellation.
+ * Unlike a DeferredCancellation of Amp, an object of this class does not request it when PHP destroys the object.
  *
  * @phpstan-require-implements \Amp\Cancellation
  */

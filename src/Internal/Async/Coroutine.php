@@ -7,9 +7,9 @@ namespace Spindle\Internal\Async;
 use Revolt\EventLoop;
 
 /**
- * Runs steps, such as those of a generator, in one fiber. So the steps share fiber-local values. And a step may run
- * statements on a PostgresPool that is being closed, if an earlier step has acquired a connection. The reason is that
- * such a pool still accepts statements of fibers that hold a connection.
+ * Runs steps, such as those of a generator, in one fiber. So the steps share fiber-local values. If one step acquires a
+ * connection of a PostgresPool, later steps can run statements even while the pool is being closed. Then the pool still
+ * accepts statements of fibers that hold a connection.
  */
 final class Coroutine
 {
@@ -17,7 +17,8 @@ final class Coroutine
     private ?\Closure $resume = null;
 
     /**
-     * Runs a step soon, in a callback of the event loop. Must not be called before the previous step ends.
+     * Runs a step soon, in a callback of the event loop. The previous step must have ended when this callback runs. A
+     * running step may queue the next one only as its last action, and must then return true.
      *
      * @param \Closure(): bool $step returns whether further steps may follow in the same fiber
      */

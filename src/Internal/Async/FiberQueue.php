@@ -26,8 +26,8 @@ final class FiberQueue
     private int $lastId = 0;
 
     /**
-     * @param (\Closure(): mixed)|null $passWakeOn called when an exception from the event loop ends the wait of a fiber
-     *     that was already woken. If there is work for a woken fiber, the closure must wake another fiber
+     * @param (\Closure(): mixed)|null $passWakeOn called when the fiber was woken, but an exception from the event loop
+     *     ends the wait. The closure must wake another fiber if there is work for one
      * @param object|null $owner kept in memory while the fiber waits; {@see Condition::wait()} explains why
      *
      * @throws CancelledException|CannotWaitException
@@ -52,7 +52,7 @@ final class FiberQueue
     }
 
     /**
-     * Waits until an object that closes has ended and wakes this queue. Kills the object if the wait is cancelled.
+     * Waits in an object's close() until the object's end wakes this queue. Kills the object if the wait is cancelled.
      *
      * @param \Closure(): void $kill called when the wait is cancelled, before CancelledException is thrown
      *
@@ -85,7 +85,7 @@ final class FiberQueue
         return false;
     }
 
-    /** Wakes all waiting fibers, 64 per turn of the loop. A later fiber may be woken before the last of these. */
+    /** Wakes all waiting fibers, 64 per turn of the loop. A fiber that comes later may be woken before the last one. */
     public function wakeAll(): void
     {
         if ($this->waiting !== []) {

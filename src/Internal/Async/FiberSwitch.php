@@ -58,7 +58,7 @@ final class FiberSwitch
 
     /**
      * Suspends the current fiber for a turn of the event loop. Returns the exception if PHP can't suspend the fiber.
-     * While PHP destroys the current fiber, {@see obstacle()} returns null, because the fiber can still resume others.
+     * Unlike {@see obstacle()}, also detects that PHP is destroying the fiber: such a fiber can still resume others.
      */
     public static function obstacleToSuspension(): ?CannotWaitException
     {
@@ -72,7 +72,7 @@ final class FiberSwitch
     }
 
     /**
-     * Waits until a future is complete. Returns immediately if PHP can't suspend the caller. Ignores a failed future.
+     * Waits until a future is complete, and ignores a failure. Returns immediately if PHP can't suspend the caller.
      *
      * Cancellation: ends the wait, and throws no exception.
      *

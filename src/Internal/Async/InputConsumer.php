@@ -27,7 +27,7 @@ interface InputConsumer
 
     /**
      * Called when the pump stops reading in a callback of the event loop: there is no more room, the time of the
-     * callback is over, or the input has ended. This method may suspend. Until it returns, the pump reads nothing.
+     * callback is over, or the input has ended. This method may suspend. Before its return, the pump reads nothing.
      */
     public function onPaused(): void;
 }

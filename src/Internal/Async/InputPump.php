@@ -40,7 +40,7 @@ final class InputPump
     /** @var list<mixed> keys of $values */
     private array $keys = [];
 
-    /** The clock is read again when $values has this many values; 0 to pass on the next value immediately. */
+    /** When $values has this many values, the pump checks again whether to pass them on; 0 for the next value. */
     private int $nextCheck = 0;
 
     private bool $isOver = false;
@@ -95,8 +95,8 @@ final class InputPump
      * Stops reading. Does not wait for a running read, because code of the input may have called this method. The value
      * of that read is dropped.
      *
-     * @param \Throwable $reason becomes the failure, unless the input is an array and all its values were read. For any
-     *     other iterable, $reason becomes the failure even after the last value: only one more read would show the end
+     * @param \Throwable $reason becomes the failure, unless all values of an array were passed on. The end of another
+     *     iterable shows only at one more read, so $reason becomes the failure even after the last value
      */
     public function close(\Throwable $reason): void
     {
@@ -144,7 +144,7 @@ final class InputPump
         } finally {
             if (!$this->isReading) {
                 // Destroys the reader's fiber now, so that the caller can catch exceptions of the fiber. If PHP
-                // destroyed the fiber while another exception is thrown, no block could catch exceptions of the fiber.
+                // destroyed the fiber while another exception is thrown, no `catch` block could catch them.
                 $this->consumer = $this->reader = null;
             }
         }
@@ -177,7 +177,7 @@ final class InputPump
         if (Clock::now() < $this->sliceEnd) {
             $this->pullSoon();
         } elseif (!$this->isOver) {
-            EventLoop::defer($this->pullSoon(...)); // handles other events first
+            EventLoop::defer($this->pullSoon(...)); // other events are handled first
         }
 
         return !$this->isOver;

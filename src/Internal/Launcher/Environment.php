@@ -6,7 +6,7 @@ namespace Spindle\Internal\Launcher;
 
 use Spindle\Internal\Launcher\Process\Files;
 
-/** The environment that commands inherit: reads it, and encodes it for launchers. */
+/** Reads the environment that commands inherit, and encodes this environment for launchers. */
 final class Environment
 {
     /** Longer variables are cut to this length. No command gets a cut value: execve(2) refuses values above 128 KiB. */
@@ -64,7 +64,7 @@ final class Environment
         return $names;
     }
 
-    /** @param array<array-key, string> $variables values by name, which the returned ENVIRONMENT frame contains */
+    /** @param array<array-key, string> $variables values by name, for the returned ENVIRONMENT frame */
     public static function frame(array $variables): string
     {
         $entries = [];

@@ -32,10 +32,10 @@ final class Heartbeat
     /** Whether the launcher has work. Pings are sent while it has work. */
     private bool $isBusy = false;
 
-    /** Whether the last ping was not answered. */
+    /** Whether the last ping has no answer yet. */
     private bool $isWaiting = false;
 
-    /** Number of checks since the ping that was not answered. */
+    /** Number of checks since the unanswered ping. */
     private int $unanswered = 0;
 
     /** Creates a timer that calls {@see LauncherProcess::check()} once per second. {@see start()} enables the timer. */
@@ -89,7 +89,7 @@ final class Heartbeat
             : "it did not answer for {$this->unanswered} s, so it was killed";
     }
 
-    /** Returns whether the caller must send a ping. Stops the checks if no ping is due or unanswered. */
+    /** Returns whether to send a ping, and records this ping. Stops the checks if no ping is due or unanswered. */
     public function recordPingIfDue(): bool
     {
         if ($this->isWaiting) {
