@@ -128,7 +128,7 @@ final class CookieJar implements \Countable
             return;
         }
         $key = "{$cookie['domain']}\n{$cookie['path']}\n{$cookie['name']}";
-        unset($this->cookies[$key]);
+        unset($this->cookies[$key]); // a cookie that is replaced counts as new, so it is not dropped as the oldest
         if ($cookie['expires'] > time()) {
             $this->cookies[$key] = $cookie;
             $this->dropExcess($cookie['domain']);
@@ -139,7 +139,7 @@ final class CookieJar implements \Countable
     private static function parse(Url $origin, string $line): ?array
     {
         $parts = explode(';', $line);
-        [$name, $value] = array_map(trim(...), explode('=', array_shift($parts), 2) + [1 => '']);
+        [$value, $name] = array_map(trim(...), array_reverse(explode('=', array_shift($parts), 2))) + [1 => ''];
         $attributes = self::attributes($parts);
         $domain = ltrim(strtolower($attributes['domain'] ?? ''), '.');
         $path = $attributes['path'] ?? '';
@@ -285,7 +285,7 @@ final class CookieJar implements \Countable
 
     private static function isPathWithin(string $path, string $folder): bool
     {
-        return $path === $folder || str_starts_with($path, rtrim($folder, '/') . '/');
+        return $path === $folder || str_starts_with($path, str_ends_with($folder, '/') ? $folder : "{$folder}/");
     }
 
     private static function isSubdomain(string $host, string $domain): bool

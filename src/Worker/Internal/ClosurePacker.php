@@ -204,7 +204,7 @@ final class ClosurePacker
             } else {
                 $sent->captured[$name] = &$captured[$name]; // keeps the reference, which other values may share
                 $this->captures[$reference] = ($this->captures[$reference] ?? 0) + 1;
-                if (isset($shared[$name]) && \ReflectionReference::fromArrayElement($shared, $name) !== null) {
+                if (\array_key_exists($name, $shared) && \ReflectionReference::fromArrayElement($shared, $name) !== null) {
                     $this->outside[$reference] = $valuePath;
                 }
             }

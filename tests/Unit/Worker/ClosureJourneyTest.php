@@ -319,6 +319,11 @@ final class ClosureJourneyTest extends TestCase
             "The task's captured variable \$total is captured by reference, which can't be sent to another process:"
                 . ' capture it without &, and return what the task changes',
         ];
+        yield 'a variable of other code, by reference, that is null' => [
+            'class %1$s { static $total = null; } $total = &%1$s::$total;'
+            . ' return function () use (&$total) { return $total = 1; };',
+            "The task's captured variable \$total is captured by reference",
+        ];
         yield 'a variable of other code, by reference, in a captured closure' => [
             'class %1$s { static $all = []; } $all = &%1$s::$all; $list = [1];'
             . ' $add = function () use (&$all) { $all[] = 1; };' . " return\nfn() => [\$add(), \$list];",

@@ -24,6 +24,9 @@ final class StrayOutput
     /** Maximum number of requests whose output one {@see report()} logs separately. */
     private const MAX_PRINTERS = 10;
 
+    /** Stands for the names of all further requests. */
+    private const OTHERS = '*';
+
     /** Maximum number of log entries per time window, and nanoseconds of that window. */
     private const MAX_ENTRIES = 10;
     private const WINDOW_NANOSECONDS = 60_000_000_000;
@@ -140,7 +143,9 @@ final class StrayOutput
     private function record(string $bytes): void
     {
         $name = RequestName::current();
-        $name = isset($this->printed[$name]) || \count($this->printed) < self::MAX_PRINTERS ? $name : '';
+        if (!isset($this->printed[$name]) && \count($this->printed) >= self::MAX_PRINTERS) {
+            $name = self::OTHERS;
+        }
         [$count, $text] = $this->printed[$name] ?? [0, ''];
         $this->printed[$name] = [
             $count + \strlen($bytes),
@@ -175,6 +180,10 @@ final class StrayOutput
 
     private static function printer(string $name): string
     {
-        return $name === '' ? 'Code outside of a request' : "The handler of {$name}";
+        return match ($name) {
+            '' => 'Code outside of a request',
+            self::OTHERS => 'Code of several requests',
+            default => "The handler of {$name}",
+        };
     }
 }

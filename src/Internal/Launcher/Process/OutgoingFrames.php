@@ -45,6 +45,7 @@ final class OutgoingFrames
     /** Sends what the pool's pipe has space for. */
     public function send(): void
     {
+        $this->dueAt = 0;
         $this->bytes = $this->backend->send($this->bytes);
         $this->areFull = \strlen($this->bytes) > self::MAX_BYTES;
     }
@@ -65,7 +66,6 @@ final class OutgoingFrames
             return;
         }
         $this->sentAt = $now;
-        $this->dueAt = 0;
         $this->send();
     }
 }

@@ -24,6 +24,9 @@ final class CookieJarTest extends TestCase
     #[TestWith(['a=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT', 'http://h.test/', null])]
     #[TestWith(['a=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT; Max-Age=60', 'http://h.test/', 'a=1'])]
     #[TestWith(['=1', 'http://h.test/', null])]
+    #[TestWith(['a', 'http://h.test/', null])]
+    #[TestWith(['a=1; Path=/p//', 'http://h.test/p/q', null])]
+    #[TestWith(['a=1; Path=/p/', 'http://h.test/p/q', 'a=1'])]
     #[TestWith(["a=1\r\nX: y", 'http://h.test/', null])]
     #[TestWith(['a=x=y z', 'http://h.test/', 'a=x=y z'])]
     public function testACookieIsSentWhereItBelongs(string $cookie, string $url, ?string $expected): void
