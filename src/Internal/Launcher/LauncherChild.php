@@ -16,7 +16,7 @@ use Spindle\LauncherException;
 /** Starts a launcher as a child process, reports its exit, and kills the processes that the launcher has started. */
 final class LauncherChild
 {
-    /** Pauses between two checks of a process or its pipe: the first and the longest, in microseconds. */
+    /** First and longest pause between two checks of a process or its pipe, in microseconds. */
     public const MIN_POLL_MICROSECONDS = 100;
     public const MAX_POLL_MICROSECONDS = 5_000;
 
@@ -29,7 +29,7 @@ final class LauncherChild
     /** Nanoseconds that {@see close()} waits for the exit of the launcher before it kills the launcher. */
     private const CLOSE_TIMEOUT_NANOSECONDS = 5_000_000_000;
 
-    /** Exit code of the child process when the system could not execute PHP in it. */
+    /** Exit code of the child process if the system could not execute PHP. */
     private const NOT_EXECUTED = 127;
 
     private const SIGKILL = 9;
@@ -38,10 +38,10 @@ final class LauncherChild
     public readonly int $pid;
 
     /**
-     * @param string $token random value in the environment of all processes that the launcher starts; used to find
-     *        these processes
+     * @param string $token random value that marks the environment of each process that the launcher starts
      * @param resource $process
-     * @param array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int} $status just after the start
+     * @param array{pid: int, running: bool, signaled: bool, exitcode: int, termsig: int} $status result of
+     *        proc_get_status() just after the start
      * @param resource $stdin  this process's end of the pipe to the launcher
      * @param resource $stdout this process's end of the pipe from the launcher
      */
@@ -77,7 +77,7 @@ final class LauncherChild
     }
 
     /**
-     * Starts a launcher with non-blocking pipes. The parameters are those of {@see LauncherProcess}.
+     * Starts a launcher with non-blocking pipes. The parameters are those of {@see LauncherProcess::__construct()}.
      *
      * @throws LauncherException when the process can't be started
      */
@@ -133,13 +133,13 @@ final class LauncherChild
         }
     }
 
-    /** Returns how the launcher has ended, such as "exit code 1". Blocks until it has exited, but 0.1 s at most. */
+    /** Returns how the launcher has ended, such as "exit code 1". Blocks until the exit, but for at most 0.1 s. */
     public function describeExit(): string
     {
-        // PHP before 8.3 reports an exit code only once. If $this->status has it, another call would return -1.
+        // PHP before 8.3 reports an exit code only once. If $this->status has the code, another call would return -1.
         $status = $this->status['running'] ? proc_get_status($this->process) : $this->status;
         for ($attempt = 0; $status['running'] && $attempt < 100; ++$attempt) {
-            usleep(1000); // a process closes its pipes a moment before PHP can collect its exit
+            usleep(1000); // a process closes its pipes a moment before PHP can read its exit status
             $status = proc_get_status($this->process);
         }
 
@@ -151,11 +151,11 @@ final class LauncherChild
         };
     }
 
-    /** Kills all processes that the launcher has started, and waits until they have ended, about a second at most. */
+    /** Kills all processes that the launcher has started. Waits at most about a second until they have ended. */
     public function killTree(): void
     {
         $findRemaining = fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid));
-        $unkillable = []; // processes of another user, if this process has dropped its privileges
+        $unkillable = []; // processes that this process may not signal: those of another user
         ProcessTree::kill($findRemaining, static function (int $pid, int $signal) use (&$unkillable): void {
             if (!Signals::send($pid, $signal)) {
                 $unkillable[] = $pid;
@@ -212,10 +212,10 @@ final class LauncherChild
     }
 
     /**
-     * Returns a shell command that closes replaced descriptors, then executes the given command. Without FFI, the
-     * launcher's commands would inherit these descriptors as /dev/null. The shell closes only descriptors up to 9,
-     * because sh accepts only one digit. Returns the given command unchanged if nothing must be closed, if there is no
-     * shell, or if real and effective ids may differ, because some shells would reset the effective ids.
+     * Returns a shell command that closes the given descriptors, then executes the given command. Without FFI, the
+     * launcher's commands would inherit these descriptors. The shell closes only descriptors up to 9, because sh
+     * accepts only one digit. Returns the given command unchanged in three cases: there is nothing to close, there is
+     * no shell, or real and effective ids may differ. Some shells would reset effective ids that differ.
      *
      * @param list<int>    $descriptors descriptors that are /dev/null in the launcher
      * @param list<string> $command
@@ -235,7 +235,7 @@ final class LauncherChild
     }
 
     /**
-     * Sets the default handler for SIGCHLD if the signal is ignored, because a child process would also ignore it.
+     * Sets the default handler for SIGCHLD if this process ignores the signal, because a child would also ignore it.
      *
      * @return \Closure(): void restores the handler that was set before
      */
@@ -255,7 +255,7 @@ final class LauncherChild
         };
     }
 
-    /** Waits for the exit. Sends SIGCONT to a stopped launcher. After the timeout, kills it and its processes. */
+    /** Waits for the exit. Sends SIGCONT to a stopped launcher. After the timeout, kills the launcher and its tree. */
     private function awaitExit(): void
     {
         $deadline = hrtime(true) + self::CLOSE_TIMEOUT_NANOSECONDS;

@@ -7,7 +7,7 @@ namespace Spindle\Internal\Launcher;
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\LauncherException;
 
-/** Checks that the source files of launchers are unchanged. A deployment could replace them by incompatible ones. */
+/** Refuses to start a launcher after a deployment has replaced the source files, perhaps by incompatible ones. */
 final class LauncherCode
 {
     /** Hash of the files' contents at the start of the first launcher; null before that. */

@@ -10,7 +10,7 @@ use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Warnings;
 use Spindle\LauncherException;
 
-/** Exchanges frames with a launcher, and notices the death of its process. */
+/** Exchanges frames with a launcher, and notices the launcher's death. */
 final class LauncherProcess
 {
     /** Maximum bytes of a frame from a launcher. A longer frame means that another program has written to the pipe. */
@@ -35,12 +35,12 @@ final class LauncherProcess
     private readonly FrameReader $frames;
     private readonly string $readCallbackId;
 
-    /** Callback of the event loop that writes when the pipe has space; null if no bytes are waiting. */
+    /** Id of the callback that writes when the pipe has space; null if no bytes are waiting. */
     private ?string $writeCallbackId = null;
 
     private readonly Heartbeat $heartbeat;
 
-    /** @var array<array-key, string>|null environment in the last frame ENVIRONMENT that was queued */
+    /** @var array<array-key, string>|null environment in the last queued ENVIRONMENT frame; null before that */
     private ?array $environment = null;
 
     /** Frames for the next {@see send()}. */
@@ -49,7 +49,7 @@ final class LauncherProcess
     /** Bytes to write; the first $written of them have been written. */
     private string $unsent = '';
 
-    /** Written bytes are removed when they are at least half of $unsent, because a removal copies all other bytes. */
+    /** Number of written bytes. write() removes them at half of $unsent, because a removal copies the others. */
     private int $written = 0;
 
     private bool $closed = false;
@@ -57,8 +57,7 @@ final class LauncherProcess
     /**
      * @param string|null $php PHP command-line binary that runs the launcher; null to search for one
      * @param string $startMethod auto, posix_spawn or proc_open
-     * @param string $temporaryFilePrefix beginning of the paths of files that the launcher removes if this process was
-     *        killed
+     * @param string $temporaryFilePrefix path prefix of files that the launcher removes after this process was killed
      *
      * @throws LauncherException when the process can't be started
      */
@@ -72,7 +71,7 @@ final class LauncherProcess
         $this->child = LauncherChild::start($php, $startMethod, $temporaryFilePrefix);
         $this->ownerPid = (int) getmypid();
         $this->frames = new FrameReader(self::MAX_FRAME_BYTES);
-        // Loads the classes of onWritable() now. Later, PHP may have no free descriptor for the files of the classes.
+        // Loads classes that onWritable() needs. Later, PHP may have no free descriptor for the files of these classes.
         EventLoop::cancel(EventLoop::onWritable($this->child->stdin, static fn() => null));
         $weak = \WeakReference::create($this);
         $read = static function () use ($weak): void {
@@ -102,7 +101,7 @@ final class LauncherProcess
         return $this->ownerPid === getmypid();
     }
 
-    /** Returns whether the pipes are closed. At the end of a script, PHP may destroy this object before the pool. */
+    /** Returns whether the pipes are closed. At the end of a script, PHP may close them before it destroys the pool. */
     public function isClosed(): bool
     {
         return $this->closed;
@@ -163,7 +162,7 @@ final class LauncherProcess
         return \strlen($this->queued) + \strlen($this->unsent) - $this->written;
     }
 
-    /** Reads frames that have arrived, and passes them on. Notices the death of the launcher. */
+    /** Reads frames that have arrived, and passes them to {@see LauncherEvents}. Notices the death of the launcher. */
     public function read(): void
     {
         if ($this->closed || $this->closeInFork()) {
@@ -205,7 +204,7 @@ final class LauncherProcess
         fclose($this->child->stdout);
     }
 
-    /** Makes the launcher end its processes, and handles frames until it closes its pipe. Blocks for at most 2 s. */
+    /** Makes the launcher end its processes. Handles frames until the launcher closes its pipe, for 2 s at most. */
     public function endAndRead(): void
     {
         if ($this->closed || !$this->belongsToThisProcess()) {
@@ -241,7 +240,7 @@ final class LauncherProcess
         }
     }
 
-    /** Sends a ping if one is due. Kills a launcher that has not answered for too long. Called once per second. */
+    /** Sends a ping if one is due. Kills a launcher that did not answer in time. Called by a timer every second. */
     public function check(): void
     {
         $this->read(); // the answer may have arrived while this process was blocked or stopped
@@ -261,8 +260,8 @@ final class LauncherProcess
     }
 
     /**
-     * Sends the rest of the unsent bytes and END. Closing the pipe would not be enough: the launcher would not notice
-     * the close while a fork of this process has the pipe open. Gives up after ten attempts of at most 10 ms each.
+     * Sends the rest of the unsent bytes, and END. To close the pipe would not be enough: if a fork of this process has
+     * the pipe open, the launcher does not notice the close. Gives up after ten attempts of at most 10 ms each.
      */
     private function sendEnd(): void
     {

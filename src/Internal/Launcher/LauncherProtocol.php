@@ -10,8 +10,8 @@ namespace Spindle\Internal\Launcher;
  *     u32 length of the rest | u8 type | u32 id of the job, or 0 | payload
  *
  * Integers are little-endian, floats little-endian IEEE 754 doubles. Strings for the operating system (arguments,
- * paths, environment) are separated by NUL, which they can't contain. Output and input are raw bytes after their
- * length. docs/architecture/commands.md describes the payload of each frame and the order of frames.
+ * paths, environment) are separated by NUL, which they can't contain. Output and input may contain NUL, so lengths
+ * show where they end. docs/architecture/commands.md describes the payload of each frame and the order of frames.
  */
 final class LauncherProtocol
 {
@@ -60,19 +60,19 @@ final class LauncherProtocol
     public const IDLE = 0x02;
     public const CANCELLED = 0x04;
 
-    /** Added to the reason in EXITED if processes survive, because of another user or a block in the kernel. */
+    /** Added to the reason in EXITED if a process survives: one of another user, or one blocked in the kernel. */
     public const SURVIVED = 0x10;
 
     /** In NOT_STARTED: no descriptor or process is available, and no running command of this launcher can free one. */
     public const EXHAUSTED = 0x08;
 
-    /** The launcher reads no streamed output of a job while more bytes than this await the pool's acknowledgement. */
+    /** The launcher reads no output of a job while more streamed bytes than this await the pool's acknowledgement. */
     public const OUTPUT_WINDOW = 1 << 20;
 
     /** The pool sends no input of a job while this many bytes or more wait for the launcher's acknowledgement. */
     public const INPUT_WINDOW = 1 << 18;
 
-    /** Environment variable by which all processes of a command are found. */
+    /** Environment variable that marks the processes of a command, so that {@see Process\ProcessTree} finds them. */
     public const MARKER = 'SPINDLE_COMMAND';
 
     public static function frame(int $type, int $job, string $payload = ''): string

@@ -10,19 +10,19 @@ use Spindle\LauncherException;
 /** Finds PHP's command-line binary for helper processes. Under FPM and similar SAPIs, PHP_BINARY is another program. */
 final class PhpBinary
 {
-    /** Extensions that launchers use if they are available, by file name. */
+    /** Extensions that launchers use if they are available, by file name without `.so`. */
     private const EXTENSIONS = ['ffi' => 'FFI', 'posix' => 'posix', 'pcntl' => 'pcntl'];
 
     /**
-     * @param string|null $given   path that the caller has set; null to search for one
-     * @param string      $options class with the option for the path, for the error message
+     * @param string|null $given   path that the caller has set; null to search for the binary
+     * @param string      $options class whose option `php` sets the path; named in the error message
      *
      * @throws LauncherException when no executable file is found
      */
     public static function find(?string $given, string $options = 'CommandPoolOptions'): string
     {
         if ($given !== null && !self::isProgram($given)) {
-            $reason = "'{$given}' is not an executable file" . self::restriction();
+            $reason = "'{$given}' is not an executable file" . self::openBasedirHint();
 
             throw LauncherException::noPhp("{$reason}. Set its path", $options);
         }
@@ -41,16 +41,16 @@ final class PhpBinary
         }
 
         $tried = implode(', ', \array_slice($candidates, 0, 4));
-        $restriction = self::restriction();
+        $restriction = self::openBasedirHint();
         $advice = $restriction === '' ? '. Install it there, or add its directory to PATH' : $restriction;
 
         throw LauncherException::noPhp("none of {$tried} is an executable file{$advice}; or set its path", $options);
     }
 
     /**
-     * Returns arguments that make PHP ignore php.ini, and load only the extensions that launchers use. PHP writes
-     * messages to standard error, because standard output carries frames. There is no memory limit, because a launcher
-     * may have to store as many commands as the pool's process.
+     * Returns arguments that make PHP ignore php.ini, and load only the extensions that launchers use. PHP then writes
+     * messages to standard error, because standard output carries frames. PHP has no memory limit then, because a
+     * launcher may have to store as many commands as the pool's process.
      *
      * @return list<string>
      */
@@ -70,8 +70,8 @@ final class PhpBinary
         return $options;
     }
 
-    /** Returns the end of an error message about open_basedir; '' if it is not set. */
-    private static function restriction(): string
+    /** Returns the part of an error message that names open_basedir; '' if open_basedir is not set. */
+    private static function openBasedirHint(): string
     {
         $directories = (string) \ini_get('open_basedir');
 

@@ -4,23 +4,23 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Compares sizes with exec's limits. See execve(2), "Limits on size of arguments and environment". */
+/** Compares the size of a command with exec's limits: execve(2), "Limits on size of arguments and environment". */
 final class ArgumentSize
 {
     /** Smallest length of an argument or variable that exec refuses, in bytes (32 pages). */
     private const MAX_ARG_STRLEN = 131072;
 
-    /** Smallest limit of exec for all arguments and variables together, however small `ulimit -s` is. */
+    /** Exec allows at least this number of bytes for arguments and variables together, even if `ulimit -s` is tiny. */
     public const MIN_TOTAL_BYTES = 131072;
 
-    /** Largest limit of exec for all arguments and variables together, however large `ulimit -s` is. */
+    /** Exec allows at most this number of bytes for arguments and variables together, even if `ulimit -s` is huge. */
     private const MAX_TOTAL_BYTES = 6 << 20;
 
     /**
-     * @param list<string> $arguments   empty for a shell line
+     * @param list<string> $arguments   program and arguments; empty if a shell runs `$line`
      * @param list<string> $environment `NAME=value`
      *
-     * @return StartFailure|null null if the sizes are below the limits
+     * @return StartFailure|null null if all sizes are within the limits
      */
     public static function failure(array $arguments, string $line, array $environment): ?StartFailure
     {
@@ -66,15 +66,15 @@ final class ArgumentSize
         ));
     }
 
-    /** @param list<string> $strings exec also counts the NUL and the pointer of each string */
+    /** @param list<string> $strings exec counts a NUL and a pointer for each string, too */
     private static function bytes(array $strings): int
     {
         return array_sum(array_map(\strlen(...), $strings)) + 9 * \count($strings);
     }
 
     /**
-     * Returns exec's limit for all arguments and variables together, in bytes: a quarter of the stack limit, but at
-     * most {@see MAX_TOTAL_BYTES}. Returns null if the stack limit is unknown.
+     * Returns a quarter of the stack limit, at most {@see MAX_TOTAL_BYTES}; null if the stack limit is unknown. Exec
+     * allows this number of bytes for all arguments and variables together, and at least {@see MIN_TOTAL_BYTES}.
      */
     public static function totalBytes(): ?int
     {
@@ -87,7 +87,7 @@ final class ArgumentSize
         };
     }
 
-    /** Returns exec's limit minus a page. An unknown stack limit is assumed to be 8 MiB, as usual. */
+    /** Returns exec's limit minus a margin of one page. An unknown stack limit counts as 8 MiB, the usual default. */
     private static function limit(): int
     {
         return max(self::MIN_TOTAL_BYTES, (self::totalBytes() ?? 2 << 20) - 4096);

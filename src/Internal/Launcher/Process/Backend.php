@@ -28,7 +28,7 @@ interface Backend
      *
      * @param int  $deadline       time at which a wait without an event ends, in ns of the monotonic clock; 0 for no
      *                             deadline, 1 for a wait that ends immediately
-     * @param bool $isOutputPaused true while the pool reads no frames: the output of jobs is then left unread
+     * @param bool $isOutputPaused true while the pool reads no frames: the pipes of jobs are then not read or written
      */
     public function wait(int $deadline, bool $isOutputPaused): void;
 

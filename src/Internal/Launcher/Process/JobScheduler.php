@@ -17,7 +17,7 @@ final class JobScheduler implements FrameHandler
     /** Captured output is sent when it has reached this number of bytes. The rest is sent when the job ends. */
     private const PIECE_BYTES = 1 << 16;
 
-    /** Maximum times after all processes have ended: first to read exits and output, then to send the last frames. */
+    /** Time limits after all processes have ended: first for reading exits and output, then for sending last frames. */
     private const LAST_OUTPUT_NANOSECONDS = 20_000_000;
     private const LAST_FRAMES_NANOSECONDS = 500_000_000;
 
@@ -165,7 +165,7 @@ final class JobScheduler implements FrameHandler
         }
     }
 
-    /** Handles the end of an orphan: a process of a job that the launcher adopted when the process's parent exited. */
+    /** Handles the end of an orphan: a process that the launcher has adopted, because its parent had exited. */
     public function orphanEnded(): void
     {
         $this->termination->orphanEnded();
@@ -356,7 +356,7 @@ final class JobScheduler implements FrameHandler
         }
     }
 
-    /** Returns the time at which a job reaches a limit or frames are due, in ns of the monotonic clock; 0 for never. */
+    /** Returns the next time at which a job reaches a limit or frames are due, in ns (monotonic clock); 0 for never. */
     private function nextDeadline(): int
     {
         $next = $this->termination->nextDeadline();
@@ -380,7 +380,7 @@ final class JobScheduler implements FrameHandler
         ) . $job->stdout . $job->stderr);
     }
 
-    /** Sends the last frames, in case the pool still reads them. */
+    /** Reads the rest of the output, then sends the last frames, in case the pool still reads them. */
     private function sendRest(): void
     {
         $deadline = hrtime(true) + self::LAST_OUTPUT_NANOSECONDS;

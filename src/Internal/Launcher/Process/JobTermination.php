@@ -12,8 +12,8 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  * The tree of a job consists of its own process and the descendants of that process. A job has one of these states:
  * - Running. When the job's own process exits, the job is over. Its descendants continue to run.
  * - Ending, when `endReason` is set: the tree has received TERM and CONT, and must end before `killAt`.
- * - Killed, when `killed` is set: the rest of the tree has received KILL, and `killAt` has a later value. A process
- *   that still exists at `killAt` can't be killed. Then the job is over, and is reported with the flag SURVIVED.
+ * - Killed, when `killed` is set: the rest of the tree has received KILL, and `killAt` has a later value. If a process
+ *   still exists at `killAt`, it counts as unkillable. Then the job is over, and is reported with the flag SURVIVED.
  * - Lingering, when `endedAt` is set: the job's own process has exited while the job was ending or killed. The job is
  *   over when no process of its tree is found. Until then `killAt` still applies.
  *
@@ -90,7 +90,8 @@ final class JobTermination
     }
 
     /**
-     * Ends jobs whose time limits have passed or that the pool has cancelled. If nothing is due, only compares numbers.
+     * Ends cancelled and overdue jobs, kills them after the grace period, and checks lingering jobs when a search is
+     * due. If nothing is due, only compares numbers.
      *
      * @param array<int, LauncherJob> $running        jobs that were started and whose end was not reported, by id
      * @param bool                    $isOutputPaused {@see Backend::wait()}; if true, no idle timeout ends a job
@@ -129,7 +130,7 @@ final class JobTermination
         return $job->idleTimeout > 0 ? $job->lastOutputAt + self::nanoseconds($job->idleTimeout) : self::NEVER;
     }
 
-    /** Limits the result to 31 years, so that the sum of the result and a time of the clock does not overflow. */
+    /** Converts at most 31 years, so that the sum of the result and a time of the clock does not overflow. */
     private static function nanoseconds(float $seconds): int
     {
         return (int) (min($seconds, 1e9) * 1e9);
@@ -209,7 +210,7 @@ final class JobTermination
         }
     }
 
-    /** @return list<LauncherJob> lingering jobs without processes; asks new processes of other lingering jobs to end */
+    /** @return list<LauncherJob> lingering jobs without processes; new processes of the others are asked to end */
     private function searchLingering(int $now): array
     {
         $alive = $this->trees->alive();

@@ -9,7 +9,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 /** A command in the launcher, from the frame that requests the command to the frame that reports its end. */
 final class LauncherJob
 {
-    /** Process id; 0 before the start and after the exit. With proc_open, {@see Backend::processes()} sets it. */
+    /** Process id; 0 before the start and after the exit. With proc_open, {@see Backend::processes()} sets the id. */
     public int $pid = 0;
 
     /** Time of the start, in seconds since 1970. */
@@ -27,7 +27,7 @@ final class LauncherJob
 
     public bool $killed = false;
 
-    /** Exit code; -1 before the exit and after a signal. */
+    /** Exit code; -1 before the exit, and if a signal ended the process. */
     public int $exitCode = -1;
 
     /** Signal that ended the job's own process; 0 for none. */

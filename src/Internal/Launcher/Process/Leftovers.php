@@ -22,8 +22,8 @@ final class Leftovers
 
     /**
      * Returns whether the pool's process has ended: the pid has no command line, or this process has another parent.
-     * The first check alone could find the command line of a new process with the same pid. Such a process can exist
-     * only after the children of the pool's process, such as this process, have got another parent.
+     * The second check is for a new process with the same pid. The system can assign the pid again only after the
+     * children of the pool's process, such as this process, have got another parent.
      */
     private static function hasEnded(int $pool): bool
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Functions of the C library, through FFI. Opaque structs are larger here, so that those of glibc and musl fit. */
+/** Functions of the C library, through FFI. Opaque structs have extra space, so that those of glibc and musl fit. */
 final class Libc
 {
     public const EINTR = 4;
@@ -60,7 +60,7 @@ final class Libc
     /** Functions that only glibc has. */
     private const GNU_DECLARATIONS = 'void argz_extract(const void *, unsigned long, void *);';
 
-    /** @var LibcFunctions the functions in DECLARATIONS */
+    /** @var LibcFunctions the declared functions */
     public readonly object $functions;
 
     public readonly bool $hasArgz;

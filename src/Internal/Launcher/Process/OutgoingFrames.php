@@ -42,7 +42,7 @@ final class OutgoingFrames
         return $this->bytes === '';
     }
 
-    /** Sends what the pool's pipe has space for. */
+    /** Sends the bytes for which the pool's pipe has space. */
     public function send(): void
     {
         $this->dueAt = 0;

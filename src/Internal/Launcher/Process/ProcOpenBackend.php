@@ -29,7 +29,7 @@ final class ProcOpenBackend implements Backend
     /** @var array<int, LauncherJob> by id */
     private array $jobs = [];
 
-    /** @var array<int, LauncherJob> jobs whose exit pipe was closed while their process still existed */
+    /** @var array<int, LauncherJob> jobs whose exit was announced but not collected, by id */
     private array $exiting = [];
 
     /** @var array<int, array{running: bool, exitcode: int, signaled: bool, termsig: int}> unhandled exits, by job id */
@@ -46,10 +46,10 @@ final class ProcOpenBackend implements Backend
 
     private int $openDescriptors = 0;
 
-    /** Nanoseconds until the next check of processes whose exit pipe was closed. */
+    /** Nanoseconds until the next check of the jobs in $exiting. */
     private int $checkInterval = self::MIN_CHECK_NANOSECONDS;
 
-    /** @var list<resource|null> handles of processes that can't be ended */
+    /** @var list<resource|null> handles of processes that can't be killed */
     private array $abandoned = [];
 
     /** Whether SIGCHLD was received since the last check. */
@@ -72,7 +72,7 @@ final class ProcOpenBackend implements Backend
         }
     }
 
-    /** Kills this process if process handles are left, because PHP would wait for the process of each handle. */
+    /** Kills this process if process handles are left, because PHP would wait for the exit of each process. */
     public function __destruct()
     {
         if ($this->abandoned !== [] || $this->jobs !== []) {
@@ -219,7 +219,7 @@ final class ProcOpenBackend implements Backend
     {
         unset($this->jobs[$job->id], $this->exiting[$job->id]);
         $this->readRest($job);
-        // The handle is kept. If PHP released the handle, PHP would wait for the process.
+        // The handle is kept. If PHP released the handle, PHP would wait for the exit of the process.
         $this->abandoned[] = $job->process;
         $job->process = null;
     }

@@ -8,21 +8,21 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
  * Starts processes with proc_open, after the checks that exec would make. All processes are in the launcher's process
- * group. So an orphan of a job can be found only by {@see LauncherProtocol::MARKER} in the orphan's environment.
+ * group, so the group does not identify an orphan's job. The variable {@see LauncherProtocol::MARKER} does.
  */
 final class ProcessOpener
 {
-    /** Descriptor of the child for the exit pipe, whose end of file announces the exit of the child. */
+    /** Descriptor of the exit pipe in the child. The end of file of this pipe announces the exit of the child. */
     public const EXIT_PIPE = 3;
 
     /**
      * Shell command that starts a program with the inherited descriptor 3 as its standard output. proc_open() alone
-     * would need descriptor 3 as a stream, and would first move the file to the position that the stream remembers.
-     * Then the program could overwrite output that other processes have written to the file.
+     * would need descriptor 3 as a stream, and would first restore the file position that the stream remembers. Then
+     * the program could overwrite output that other processes have written to the file.
      */
     private const WITH_INHERITED_STDOUT = ['/bin/sh', '-c', 'exec "$@" >&3 3>&-', 'sh'];
 
-    /** Descriptor of the child for the exit pipe if WITH_INHERITED_STDOUT uses descriptor 3. */
+    /** Descriptor of the exit pipe in the child if WITH_INHERITED_STDOUT uses descriptor 3. */
     private const EXIT_PIPE_BESIDE_STDOUT = 4;
 
     /** Lowest descriptor number that stream_select can't watch. */
@@ -98,7 +98,7 @@ final class ProcessOpener
         // @phpstan-ignore argument.type (proc_open accepts values with integer keys as `NAME=value`)
         $process = @proc_open($command, $descriptors, $pipes, null, $environment);
         if ($process === false) {
-            return $this->refused(error_get_last()['message'] ?? 'proc_open failed');
+            return $this->throwUnlessTemporary(error_get_last()['message'] ?? 'proc_open failed');
         }
         $job->process = $process;
         if ($inheritsFile) {
@@ -118,8 +118,8 @@ final class ProcessOpener
     }
 
     /**
-     * Returns a shell line as proc_open() accepts it. A string would be passed to the shell without `--`, so the shell
-     * would read a line such as `-n` as options.
+     * Returns a shell line in the form that proc_open() needs. PHP passes a string to the shell without `--`, so the
+     * shell would read a line such as `-n` as options. Such a line is returned as an array with `--`.
      *
      * @return string|non-empty-list<string>
      */
@@ -146,7 +146,7 @@ final class ProcessOpener
     /**
      * Returns the environment of the job; null if the job inherits the launcher's environment, which is fastest.
      *
-     * @return list<string>|null `NAME=value`; if names were the array keys, proc_open would drop empty values
+     * @return list<string>|null `NAME=value`; if names were the keys, proc_open would drop variables with empty values
      */
     private function environmentOf(LauncherJob $job): ?array
     {
@@ -161,11 +161,11 @@ final class ProcessOpener
     }
 
     /**
-     * Refuses programs that exec would refuse, because proc_open would report them only as exit code 127.
+     * Refuses programs that exec would refuse, because proc_open would report the failure only as exit code 127.
      *
      * @param non-empty-list<string> $arguments
      *
-     * @return non-empty-list<string>
+     * @return non-empty-list<string> command line for proc_open()
      */
     private function checked(array $arguments, ?string $path, string $directory): array
     {
@@ -209,8 +209,8 @@ final class ProcessOpener
         if (($flags & LauncherProtocol::DISCARD_STDERR) !== 0) {
             $descriptors[2] = $null;
         } elseif (($flags & LauncherProtocol::INHERIT_STDERR) !== 0) {
-            // Without an entry, the child inherits descriptor 2. With a stream as the entry, PHP would move the file to
-            // the position that the stream remembers.
+            // Without an entry, the child inherits descriptor 2. With a stream as the entry, PHP would restore the file
+            // position that the stream remembers.
             unset($descriptors[2]);
         }
 
@@ -222,7 +222,7 @@ final class ProcessOpener
      *
      * @throws StartFailure for any other reason
      */
-    private function refused(string $message): bool
+    private function throwUnlessTemporary(string $message): bool
     {
         if (preg_match(
             '/Too many open files|Resource temporarily unavailable|Cannot allocate memory/i',
@@ -231,7 +231,7 @@ final class ProcessOpener
             return false;
         }
 
-        throw str_contains($message, 'Exec format error') // not in PHP 8.2 with glibc: a shell reads the file
+        throw str_contains($message, 'Exec format error') // never in PHP 8.2 with glibc, where a shell reads the file
             ? UnusableProgram::unknownFormat()
             : new StartFailure(str_contains($message, 'No such file') ? 127 : 126, $message);
     }

@@ -7,17 +7,17 @@ namespace Spindle\Internal\Launcher\Process;
 use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
- * Finds in /proc the live processes that descend from commands.
+ * Finds the live processes of commands in /proc, and kills processes.
  *
  * A process belongs to a command if its environment has the command's {@see LauncherProtocol::MARKER}, if it is in the
- * command's process group, or if its parent belongs to the command. A process that has neither marker nor group is
- * found only while its parent exists, or if an earlier search has found it. A launcher with FFI adopts each process
- * whose parent has exited, and kills the adopted processes when the pool ends.
+ * command's process group, or if its parent belongs to the command. A process without the marker and outside
+ * the group is found only while its parent exists, or if an earlier search has found it. A launcher with FFI adopts
+ * each process whose parent has exited, and ends the adopted processes when the pool ends.
  */
 final class ProcessTree
 {
-    /** Job id of a descendant of the launcher that belongs to no command. */
-    private const UNCLAIMED = 0;
+    /** Job id for a descendant of the launcher that belongs to no known job. */
+    private const NO_JOB = 0;
 
     /** Maximum searches by one {@see findStable()}, because any new process of the system causes another search. */
     private const MAX_SEARCHES = 4;
@@ -49,7 +49,7 @@ final class ProcessTree
             $parents[$pid] = $parent;
             $starts[$pid] = $start;
             $job = $roots[$pid] ?? self::jobOfMarker($pid, $token) ?? $roots[$group] ?? $known["{$pid}.{$start}"]
-                ?? ($session === $ancestor && $roots === [] ? self::UNCLAIMED : null);
+                ?? ($session === $ancestor && $roots === [] ? self::NO_JOB : null);
             if ($job !== null) {
                 $jobs[$pid] = $job;
             }
@@ -61,7 +61,7 @@ final class ProcessTree
             if ($job !== null) {
                 $found[$pid] = $job;
             }
-            if ($job !== null && $job !== self::UNCLAIMED) {
+            if ($job !== null && $job !== self::NO_JOB) {
                 $known["{$pid}.{$starts[$pid]}"] = $job;
             }
         }
@@ -70,8 +70,8 @@ final class ProcessTree
     }
 
     /**
-     * Searches again if nothing was found, but processes were started during the search. The search may have missed a
-     * new process whose parent has exited.
+     * Calls `$find`, and again if nothing was found although processes were started during the search. The search may
+     * have missed a new process whose parent has exited.
      *
      * @param \Closure(): list<int> $find returns pids
      *
@@ -153,7 +153,7 @@ final class ProcessTree
     }
 
     /**
-     * Returns the job id of the process or of its nearest ancestor with a job.
+     * Returns the job id of the process or its nearest ancestor with a job; NO_JOB if only the launcher is an ancestor.
      *
      * @param array<int, int> $parents parent by pid
      * @param array<int, int> $jobs    job ids by pid
@@ -166,7 +166,7 @@ final class ProcessTree
                 return $jobs[$pid];
             }
             if (($parents[$pid] ?? null) === $ancestor) {
-                return self::UNCLAIMED;
+                return self::NO_JOB;
             }
             if (!isset($parents[$pid])) {
                 return null;

@@ -67,8 +67,8 @@ final class Programs
     }
 
     /**
-     * Changes the working directory of the launcher, which the next process inherits. So the launcher itself reports a
-     * missing directory. Each start of a job calls this method, because the path may now lead to another directory.
+     * Changes the launcher's working directory, which the job inherits. So the launcher itself can report a missing
+     * directory. Each start of a job calls this method, because the path may lead to another directory than before.
      *
      * @param string $directory '' for the working directory of the pool's process, if that directory was removed
      *
