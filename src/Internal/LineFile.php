@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Appends lines to a stream without blocking. Lines are lost when the disk is full or a reader is too slow. */
+/** Appends lines to a stream. Lines are lost if the disk is full, or if the reader of a pipe or socket is too slow. */
 final class LineFile
 {
     /** Whether the last line is incomplete, so that the next write must begin with a line break. */
@@ -12,14 +12,14 @@ final class LineFile
 
     /**
      * @param resource $stream
-     * @param PipeWriter|null $writer writes to the stream; needed if the stream is in blocking mode
+     * @param PipeWriter|null $writer writes to the stream; needed for a pipe or socket in blocking mode
      */
     public function __construct(private readonly mixed $stream, private readonly ?PipeWriter $writer = null) {}
 
     /**
-     * Opens standard error, and does not change the blocking mode of descriptor 2, because other processes may share
-     * this mode. If standard error is a pipe, opens the pipe a second time. The second descriptor is non-blocking,
-     * and shares its mode with no other process. So only writes to a terminal or a file can block.
+     * Creates an instance for standard error. Keeps the blocking mode of descriptor 2, which other processes may share.
+     * If standard error is a pipe, opens the pipe a second time. The second descriptor is non-blocking, and shares its
+     * mode with no other process. So only writes to a terminal or a file can block.
      */
     public static function standardError(): self
     {

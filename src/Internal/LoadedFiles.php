@@ -9,7 +9,7 @@ use Spindle\Internal\Launcher\Process\Files;
 /**
  * Finds out whether a file may have changed since PHP loaded it, and keeps the loaded text of chosen files.
  * PHP reports which files are loaded, but not when it loaded them. So this class uses the earliest possible time: the
- * last call of {@see record()} that did not find the file loaded, or the start of the process.
+ * last call of {@see record()} that did not find the file loaded, or the start of the process or web request.
  *
  * @phpstan-type CacheStatus array{
  *     preload_statistics?: array{scripts?: list<string>},
@@ -18,7 +18,7 @@ use Spindle\Internal\Launcher\Process\Files;
  */
 final class LoadedFiles
 {
-    /** @var array<string, array{float, string}> earliest time at which a file may have been loaded, and its identity */
+    /** @var array<string, array{float, string}> earliest load time and {@see identity()}, by file */
     private static array $known = [];
 
     /** Time of the last call of {@see record()}, in seconds since 1970; null before the first call. */
@@ -80,9 +80,9 @@ final class LoadedFiles
     }
 
     /**
-     * Returns a number of seconds: for this time after the file has changed, OPcache may give new requests the old
-     * version. After this time, {@see changedSinceLoad()} returns null in new requests. Returns null if only a new
-     * process loads the new version.
+     * Returns for how many seconds after a change of the file OPcache may give new requests the old version. After this
+     * time, {@see changedSinceLoad()} returns null in new requests. Returns null if only a new process loads the new
+     * version.
      */
     public static function reloadDelay(string $file): ?int
     {
@@ -113,7 +113,7 @@ final class LoadedFiles
         return is_file($path) ? fileinode($path) . ' ' . filesize($path) . ' ' . filectime($path) : '';
     }
 
-    /** Returns the phar's path for a file in a phar, because the file itself has the times from before the packing. */
+    /** Returns the path of the phar for a file in a phar: the file has older times, from before it was packed. */
     private static function path(string $file): string
     {
         $isInArchive = str_starts_with($file, 'phar://') && preg_match('~^phar://(.+?\.phar)/~', $file, $archive) === 1;
@@ -144,7 +144,7 @@ final class LoadedFiles
         return (float) (new \DateTimeImmutable($time))->format('U.u');
     }
 
-    /** Returns the start time of this process, in seconds since 1970; 0.0 when unknown. */
+    /** Returns the start time of this process or web request, in seconds since 1970; 0.0 when unknown. */
     private static function startTime(): float
     {
         $now = $_SERVER['REQUEST_TIME_FLOAT'] ?? null;

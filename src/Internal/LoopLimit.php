@@ -9,8 +9,8 @@ use Revolt\EventLoop;
 final class LoopLimit
 {
     /**
-     * Returns whether the event loop can watch the stream. Without an extension, the loop uses stream_select(), which
-     * can't watch descriptors above 1023.
+     * Returns whether the event loop can watch the stream. Without an extension such as ext-ev, the loop uses
+     * stream_select(), which can't watch descriptors above 1023.
      *
      * @param resource $stream
      */

@@ -12,7 +12,7 @@ final class MalformedFrameException extends \UnexpectedValueException
         parent::__construct($message);
     }
 
-    /** Creates the exception for bytes at an offset. "It" in the message is the process that owns the pipe. */
+    /** Creates the exception for the bytes at `$at`. "It" in the message is the process at the other end. */
     public static function at(string $bytes, int $at): self
     {
         return new self(

@@ -6,7 +6,7 @@ namespace Spindle\Internal;
 
 use Amp\Cancellation;
 
-/** The methods of an executor that run a task for each value of an input. The methods differ in two arguments. */
+/** Methods of an executor that run a task for each value of an input. They differ in order and handling of failures. */
 trait MapsInput
 {
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator

@@ -8,7 +8,7 @@ namespace Spindle\Internal;
 final class OneWayGenerator
 {
     /**
-     * @param mixed $sent value of a `yield`: null unless the reader has called {@see \Generator::send()}
+     * @param mixed $sent result of a `yield`: null unless the reader has called {@see \Generator::send()}
      *
      * @throws \LogicException when the value is not null
      */
@@ -23,9 +23,9 @@ final class OneWayGenerator
     }
 
     /**
-     * Yields `$items`, the generator of a task, and keeps no reference to `$items`. But PHP keeps the yielded value.
-     * When the reader requests the next value, this method ends. The caller must then delegate to {@see release()}, so
-     * that PHP drops `$items`. As soon as the reader has also dropped `$items`, PHP destroys it, and the task ends.
+     * Yields `$items`, the generator of a task, and sets the caller's variable to null. PHP still keeps the yielded
+     * generator when the reader requests the next value. So the caller must then delegate to {@see release()}.
+     * As soon as the reader has also dropped the generator, PHP destroys the generator, and the task ends.
      *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      *

@@ -6,7 +6,7 @@ namespace Spindle\Internal;
 
 /**
  * Keeps the output buffers (ob_start()) of fibers apart.
- * PHP has one stack of buffers for all fibers. While a fiber waits, output of other fibers would get into its buffers.
+ * PHP has one stack of buffers for all fibers: output of other fibers would get into the buffers of a waiting fiber.
  * So the buffers of a fiber are closed before the fiber waits, and restored afterwards.
  */
 final class OutputBuffers
@@ -46,7 +46,7 @@ final class OutputBuffers
         }
     }
 
-    /** Returns whether the caller is {main} or a fiber of the loop. Another fiber may have its creator's buffers. */
+    /** Returns whether the caller is {main} or a fiber of the loop. Other fibers may have buffers of their creators. */
     private static function isOfTheLoop(): bool
     {
         $inner = [];

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Changes settings of PHP if ini_set() exists. Some hosts disable it, so callers must work without the change. */
+/** Changes settings of PHP. Some hosting providers disable ini_set(), so callers must work without the change. */
 final class PhpSettings
 {
     private function __construct() {}

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Writes to a stream that is in blocking mode. But if the stream is a pipe or socket, never waits for its reader. */
+/** Writes to a stream in blocking mode, but never waits for the reader of a pipe or socket. */
 final class PipeWriter
 {
     /** Bytes that a writable pipe accepts without blocking: PIPE_BUF of pipe(7). A socket accepts more. */

@@ -21,7 +21,7 @@ final class Preload
             EventLoop\UncaughtThrowable::class,
             EventLoop\Internal\ClosureHelper::class,
         ]);
-        // The first callbacks load other classes of the event loop.
+        // The first defer() and the first delay() load other classes of the event loop.
         EventLoop::cancel(EventLoop::defer(static fn() => null));
         EventLoop::cancel(EventLoop::delay(0, static fn() => null));
     }

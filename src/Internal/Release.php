@@ -10,14 +10,14 @@ use Composer\Autoload\ClassLoader;
  * Changes the working directory of this process after a deployment, when the application's symbolic links lead to
  * another release than at the start. New child processes load the code of the new release, but inherit the working
  * directory of this process. A fork also inherits the Composer autoloader, which would load more classes of the old
- * release. So the change is refused if libraries of that release were loaded.
+ * release. So a process with a Composer autoloader of the old release can't change to another release.
  */
 final readonly class Release
 {
     /** Working directory of this process at its start. */
     private string $folder;
 
-    /** @var array<string, string> path to which each given path led when this process started */
+    /** @var array<string, string> real path at the start, by given path */
     private array $paths;
 
     /** @param string ...$names paths that may lead to a release, such as the application's file */
@@ -28,10 +28,10 @@ final readonly class Release
     }
 
     /**
-     * If the working directory at the start was in a release, changes it to the same directory of the current release.
+     * If the working directory at the start was in a release, changes to the same directory of the current release.
      *
-     * @throws ReleaseMismatchException when libraries of the previous release were loaded, so that classes of two
-     *     releases would be mixed, or when a path does not exist in the current release
+     * @throws ReleaseMismatchException when a Composer autoloader of the previous release would mix classes of two
+     *     releases, when a path does not exist in the current release, or when chdir() fails
      */
     public function changeToCurrent(): void
     {
@@ -52,7 +52,7 @@ final readonly class Release
                 $folder = $isInRelease ? $release . substr($this->folder, \strlen($oldRelease)) : $folder;
             }
         }
-        // If the new release also lacks the working directory, chdir() fails below. That exception is more precise.
+        // If the new release also lacks the working directory, chdir() fails below, with a more precise exception.
         if ($missing !== null && ($release === null || is_dir($folder))) {
             throw ReleaseMismatchException::missing($missing);
         }

@@ -14,7 +14,7 @@ final class ReleaseMismatchException extends \RuntimeException
 
     /**
      * @param string $release folder of the current release
-     * @param string $reason names the part of the previous release that the process keeps
+     * @param string $reason clause: which part of the previous release the process keeps
      */
     public static function moved(string $release, string $reason): self
     {

@@ -8,9 +8,9 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\UnsupportedFeatureException;
 
 /**
- * Handles signals in the event loop within a second. The loop asks PHP for signals, and then waits in stream_select().
- * A signal that arrives between these two steps does not end the wait. A server without connections could then wait
- * for ever, so a timer ends the wait once a second.
+ * Handles signals in the event loop within a second. Without an extension such as ext-ev, the loop asks PHP for
+ * signals, and then waits in stream_select(). A signal between these two steps does not end the wait. A server without
+ * connections could then wait for ever, so a timer ends the wait once a second.
  */
 final class SignalWatch
 {

@@ -28,7 +28,7 @@ final class ProcessCredentials
 
     /**
      * Returns the effective user and group as one number; -1 without ext-posix. Five times as fast as {@see current()},
-     * but without the supplementary groups and the root directory, both of which only root can change.
+     * but without the real ids, and without supplementary groups and root directory, which only root can change.
      */
     public static function effective(): int
     {
@@ -41,7 +41,7 @@ final class ProcessCredentials
         return str_starts_with($credentials, '0:');
     }
 
-    /** Returns whether effective ids equal real ids; false if unknown. If they differ, shells may use the real ids. */
+    /** Returns whether effective ids equal real ids; false if unknown. Some shells reset effective ids that differ. */
     public static function areReal(): bool
     {
         return (self::$isKnown ??= self::isKnown())

@@ -64,7 +64,7 @@ final class ClientStream
     }
 
     /**
-     * Connects to an address. The connection is not encrypted before {@see encrypt()}.
+     * Connects to an address. A new connection is not encrypted before {@see encrypt()}.
      *
      * @param string $uri "tcp://" with an IP address and a port, or "unix://" with a path
      * @param ClientTls|null $tls null if the connection is never encrypted
@@ -90,9 +90,9 @@ final class ClientStream
     /** @param \Closure(resource): (resource|false)|null $open as for {@see open()} */
     private static function begin(string $uri, ?ClientTls $tls, ?\Closure $open = null): self
     {
-        $stream = self::start($uri, $tls, $open);
+        $stream = self::openStream($uri, $tls, $open);
         $self = new self($stream, $tls);
-        if (ftell($stream) > 0) { // not a new stream: PHP has kept it since an earlier request
+        if (ftell($stream) > 0) { // PHP has kept this stream since an earlier request
             $self->isReused = true;
             $self->isEncrypted = isset(stream_get_meta_data($stream)['crypto']);
 
@@ -131,7 +131,7 @@ final class ClientStream
      *
      * @throws NetworkException
      */
-    private static function start(string $uri, ?ClientTls $tls, ?\Closure $open)
+    private static function openStream(string $uri, ?ClientTls $tls, ?\Closure $open)
     {
         if ($tls !== null && !\extension_loaded('openssl')) {
             throw NetworkException::because('encryption was requested, but ext-openssl is missing');
@@ -215,7 +215,7 @@ final class ClientStream
     }
 
     /**
-     * Suspends until bytes have arrived.
+     * Returns bytes that have arrived. Suspends while there are none.
      *
      * @param string $for what the caller waits for, such as "the login"
      * @param int<1, max> $maxBytes
@@ -329,7 +329,7 @@ final class ClientStream
         return (string) stream_socket_recvfrom($this->stream(), 100, \STREAM_PEEK);
     }
 
-    /** Returns whether neither bytes nor the end of the connection have arrived. Consumes a byte that has arrived. */
+    /** Returns whether the connection is open and no bytes have arrived. Consumes one byte if bytes have arrived. */
     public function hasNothingToRead(): bool
     {
         $stream = $this->stream();
@@ -388,7 +388,7 @@ final class ClientStream
         return $this->stream ?? throw new \LogicException('The socket was closed or released');
     }
 
-    /** @throws NetworkException in a fork of the process */
+    /** @throws NetworkException unless this process has the pid, for example in a fork */
     private static function ensureProcess(int $pid): void
     {
         if ($pid !== getmypid()) {

@@ -17,7 +17,7 @@ final readonly class ClientTls
      * @param string      $serverName   name of the server, sent as SNI and expected in its certificate
      * @param bool        $verifyPeer   whether a trusted authority must have signed the certificate
      * @param bool        $verifyName   whether the certificate must be for `$serverName`
-     * @param string|null $caFile       path of a PEM file with trusted authorities; null for the system's
+     * @param string|null $caFile       path of a PEM file with trusted authorities; null for those of the system
      * @param string|null $certificate  path of a PEM file with the client's certificate; null for none
      * @param string|null $key          path of a PEM file with the private key; null if `$certificate` contains it
      * @param string      $advice       appended to the message about a certificate that can't be verified
@@ -85,8 +85,8 @@ final readonly class ClientTls
     }
 
     /**
-     * Returns whether the server rejected the client's certificate before it read the first request. With TLS 1.2,
-     * returns false, because a server may ask for a certificate after it has read the request.
+     * Returns whether the server rejected the client's certificate before the server read the first request. With
+     * TLS 1.2, returns false, because a server may ask for a certificate after a request.
      *
      * @param resource $stream
      */

@@ -21,8 +21,8 @@ final class CloseOnExec
 
     /**
      * Calls a closure that opens sockets, and marks the sockets as close-on-exec. PHP can't return the descriptor of a
-     * socket. But the kernel always assigns the lowest free descriptors. So this method finds them before it calls the
-     * closure: it opens copies of standard error, and closes these copies. Without FFI, only calls the closure.
+     * socket, but the kernel always assigns the lowest free descriptors. So this method first opens and closes copies
+     * of standard error: the sockets get the descriptors of these copies. Without FFI, only calls the closure.
      *
      * @template T
      *

@@ -11,7 +11,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\Timeout;
 
-/** Waits with a deadline and a cancellation. A connecting client waits only here and in {@see DnsLookup}. */
+/** Waits for streams of a client. Each wait throws when the deadline passes or the caller cancels. */
 final readonly class Deadline
 {
     /** Maximum seconds of a timer. The event loop does not support much longer timers. */
@@ -19,7 +19,7 @@ final readonly class Deadline
 
     /**
      * @param float $at time of the deadline in seconds, by {@see now()}
-     * @param float $seconds number of seconds that messages name as the limit
+     * @param float $seconds timeout that error messages name
      */
     private function __construct(private float $at, private float $seconds, private ?Cancellation $cancellation) {}
 
@@ -57,7 +57,7 @@ final readonly class Deadline
      * @param string $for what the caller waits for, such as "the TLS handshake"
      *
      * @throws NetworkException when the deadline has passed
-     * @throws CancelledException when the attempt was cancelled
+     * @throws CancelledException when the caller has cancelled
      */
     public function readable($stream, string $for): void
     {
@@ -115,7 +115,7 @@ final readonly class Deadline
         return $this->cancellation === null ? $timeout : new CompositeCancellation($timeout, $this->cancellation);
     }
 
-    /** Returns the exception for a wait that {@see asCancellation()} ended: $cancelled, or a timeout exception. */
+    /** Returns why {@see asCancellation()} ended a wait: `$cancelled` if the caller cancelled, otherwise a timeout. */
     public function failureOf(CancelledException $cancelled, string $for): NetworkException|CancelledException
     {
         return $this->cancellation?->isRequested() === true
@@ -128,7 +128,7 @@ final readonly class Deadline
         $this->cancellation?->throwIfRequested();
     }
 
-    /** @param \Closure(\Closure(): void): list<string> $watch registers callbacks with the event loop; returns ids */
+    /** @param \Closure(\Closure(): void): list<string> $watch registers callbacks of the loop; returns their ids */
     private function wait(\Closure $watch, string $for): void
     {
         $this->cancellation?->throwIfRequested();
@@ -149,7 +149,7 @@ final readonly class Deadline
         }
     }
 
-    /** Returns the seconds until the deadline; negative after it. */
+    /** Returns the seconds until the deadline; negative after the deadline. */
     private function left(): float
     {
         return $this->at - self::now();

@@ -17,8 +17,8 @@ final class ForkedSockets
     private function __construct() {}
 
     /**
-     * Replaces the streams' sockets by /dev/null in this process, because closing a TLS stream would tell the peer that
-     * the connection ends, although the parent process still uses the connection. Does nothing without FFI.
+     * Replaces the streams' sockets by /dev/null in this process. Otherwise, closing a TLS stream would tell the peer
+     * that the connection ends, although the parent process still uses the connection. Does nothing without FFI.
      *
      * @param list<resource> $streams
      */

@@ -6,7 +6,7 @@ namespace Spindle\Internal\Network;
 
 use Spindle\Internal\Async\FiberTrace;
 
-/** Thrown when connecting or another operation fails. The message is a clause that callers put after the address. */
+/** Thrown when connecting or a later operation fails. The message is a clause that callers put after the address. */
 class NetworkException extends \RuntimeException
 {
     public function __construct(string $why, int $code = 0, ?\Throwable $previous = null)

@@ -9,8 +9,8 @@ use Spindle\Internal\Warnings;
 
 /**
  * Finds the folder with the operating system's trusted certificate authorities. By default, OpenSSL would read one file
- * with all authorities for each connection, and block for 20 ms. In a folder, each authority has its own file, and
- * the file name is a hash of the authority's name. So OpenSSL reads only the file that it needs.
+ * with all authorities for each connection, and block for 20 ms. In the folder, each authority has its own file, and
+ * the file name is a hash of the authority's name. So OpenSSL reads only the file of one authority.
  */
 final class SystemStore
 {
@@ -23,7 +23,7 @@ final class SystemStore
         return self::$folder === false ? self::$folder = Warnings::suppressed(self::find(...)) : self::$folder;
     }
 
-    /** Returns whether the folder has at least as many certificates as the file. A folder with fewer is incomplete. */
+    /** Returns whether the folder has at least as many certificates as `$file`, which contains all authorities. */
     public static function isComplete(string $folder, string $file): bool
     {
         $hashes = glob("{$folder}/*.[0-9]");

@@ -4,5 +4,5 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Network;
 
-/** The TLS handshake failed, for example because the server's certificate is not trusted. */
+/** Thrown when the TLS handshake fails, for example because the server's certificate is not trusted. */
 final class TlsException extends NetworkException {}

@@ -9,7 +9,7 @@ use Spindle\Internal\Warnings;
 /** Bytes that wait to be written to a stream. Small parts are joined, large ones are not copied. */
 final class WriteBuffer
 {
-    /** Maximum bytes of one write. For larger writes, fwrite() would copy many bytes that the stream refuses. */
+    /** Maximum bytes of one write. For larger writes, substr() would copy many bytes that the stream refuses. */
     private const MAX_WRITE_BYTES = 0x4_0000;
 
     /** Parts of at least this many bytes are large. */

@@ -5,19 +5,19 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher\Process;
 
 /**
- * Starts processes with posix_spawn and gets all events from one epoll instance, through FFI.
- * Exits of children and of adopted orphans arrive as SIGCHLD through a signalfd (docs/decisions/0002-exit-events.md).
+ * Starts processes with posix_spawn, and waits for events with epoll. Calls the C library through FFI.
+ * A signalfd reports SIGCHLD for exits of children and of adopted orphans (docs/decisions/0002-exit-events.md).
  *
  * After this process has closed a descriptor, epoll may still report events for that descriptor number, even if the
  * number is in use again. The reason is that a new child has a copy of the descriptor until the child's exec. Until
- * then, the descriptor stays in the epoll set. Such an event is harmless: all descriptors in the set are non-blocking,
- * and an event without a job is ignored.
+ * then, the number stays in the epoll set. Such an event is harmless: reads and writes do not block, and an event for
+ * a number without a job is ignored.
  */
 final class SpawnBackend implements Backend
 {
     private const READ_BYTES = 1 << 18;
 
-    /** Index of the maximum memory (ru_maxrss, in KiB) in a struct rusage, after two struct timeval. */
+    /** Index of ru_maxrss (peak memory in KiB) in a struct rusage that is read as an array of longs. */
     private const MAXRSS_INDEX = 4;
 
     private readonly Libc $libc;
@@ -39,7 +39,7 @@ final class SpawnBackend implements Backend
     /** @var Integers */
     private readonly object $status;
 
-    /** @var Integers memory for the struct rusage of wait4(), larger than necessary */
+    /** @var Integers memory for the struct rusage of wait4(), larger than that struct */
     private readonly object $usage;
 
     /** @var array<int, LauncherJob> by pid */
@@ -65,7 +65,7 @@ final class SpawnBackend implements Backend
         $c->setsid();
         // PR_SET_CHILD_SUBREAPER: adopts the orphans of commands, so that they can be found and ended.
         $c->prctl(36, 1, 0, 0, 0);
-        // PR_SET_PDEATHSIG, SIGCONT: a stopped launcher continues when the pool's process dies, and ends everything.
+        // PR_SET_PDEATHSIG, SIGCONT: when the pool's process dies, a suspended launcher continues, and ends its jobs.
         $c->prctl(1, 18, 0, 0, 0);
         $this->closeOnExec();
 
@@ -236,7 +236,7 @@ final class SpawnBackend implements Backend
         return $this->c->waitid(0, 0, $this->buffer, 1 | 4 | 0x01000000) < 0; // WNOHANG | WEXITED | WNOWAIT
     }
 
-    /** Makes the kernel close, in each child, the descriptors that this process has inherited. */
+    /** Marks the inherited descriptors from 3 on as close-on-exec, so that commands do not inherit them. */
     private function closeOnExec(): void
     {
         if ($this->c->syscall(436, 3, 0xFFFFFFFF, 4) === 0) { // close_range(..., CLOSE_RANGE_CLOEXEC), Linux 5.11
@@ -249,10 +249,10 @@ final class SpawnBackend implements Backend
         }
     }
 
-    /** Blocks the signals that are read from a signalfd instead. Returns the signalfd. */
+    /** Blocks the signals that this process reads from a signalfd. Returns the signalfd. */
     private function blockSignals(): int
     {
-        // An ignored SIGCHLD, inherited from the parent, would hide exits of children.
+        // Resets SIGCHLD. If this process had inherited an ignored SIGCHLD, the kernel would report no exits.
         $this->c->signal(17, null);
         $set = $this->libc->new('signal_set[1]');
         $this->c->sigemptyset($set);
@@ -264,7 +264,7 @@ final class SpawnBackend implements Backend
         return $this->c->signalfd(-1, $set, Libc::CLOEXEC | Libc::NONBLOCK);
     }
 
-    /** Waits for an event that does not come from a pipe of a job. */
+    /** Waits for the pool and for signals, but not for the pipes of jobs. */
     private function waitForPool(int $milliseconds): void
     {
         $descriptors = [0 => Epoll::READABLE, 1 => Epoll::WRITABLE, $this->signals => Epoll::READABLE];
@@ -335,7 +335,7 @@ final class SpawnBackend implements Backend
         }
     }
 
-    /** Reads what the pipes contain now, then closes them, although a descendant may still be writing. */
+    /** Reads the output that the job's pipes contain now, and closes the pipes, even if a descendant still writes. */
     private function readRest(LauncherJob $job): void
     {
         if ($job->stdoutPipe >= 0) {

@@ -6,10 +6,10 @@ namespace Spindle\Internal\Launcher\Process;
 
 use Spindle\Internal\Launcher\LauncherProtocol;
 
-/** Starts processes with posix_spawn, each in its own group, without blocked signals, with descriptors 0 to 2 only. */
+/** Starts each process with posix_spawn: in its own process group, no signal blocked, only descriptors 0 to 2 open. */
 final class Spawner
 {
-    /** Descriptor under which the launcher has inherited the standard output of the pool's process. */
+    /** Descriptor of the launcher that refers to the standard output of the pool's process. */
     private const STDOUT_OF_POOL = 3;
 
     private const MAX_CACHED_ACTIONS = 512;
@@ -23,7 +23,7 @@ final class Spawner
     /** Nanoseconds for which the paths of programs are cached. */
     private const PATH_CACHE_NANOSECONDS = 1_000_000_000;
 
-    /** Maximum length of {@see LauncherProtocol::MARKER} with its value: the token of the launcher, and a job id. */
+    /** Bytes reserved for {@see LauncherProtocol::MARKER}: name, token of the launcher, and the longest job id. */
     private const MARKER_BYTES = 96;
 
     /** @var LibcFunctions */
@@ -41,16 +41,16 @@ final class Spawner
     private readonly Vector $arguments;
     private readonly Vector $environment;
 
-    /** @var array<string, string> inherited environment of jobs that are started next, name => `NAME=value` */
+    /** @var array<string, string> environment that the next jobs inherit, as name => `NAME=value` */
     private array $variables = [];
 
-    /** {@see LauncherJob::$changes} that are in $environment, joined by NUL; "\0" if $environment must be filled. */
+    /** {@see LauncherJob::$changes} of the job that filled $environment, joined by NUL; "\0" to fill it again. */
     private string $appliedChanges = "\0";
 
-    /** @var array<string, string> path by "PATH\0program", or by "PATH\0program\0directory" for a relative PATH */
+    /** @var array<string, string> path by "PATH\0program", plus "\0directory" if PATH has relative directories */
     private array $cachedPaths = [];
 
-    /** Time at which the cache of paths was last emptied, in nanoseconds of the monotonic clock. */
+    /** Time at which the cached paths last expired, in nanoseconds of the monotonic clock. */
     private int $pathsCachedSince = 0;
 
     /** @var array<string, \FFI\CData> file actions of posix_spawn, by the sources of the child's three descriptors */
@@ -78,7 +78,7 @@ final class Spawner
     }
 
     /**
-     * Starts the job, and sets its pid and the launcher's ends of its pipes, which are non-blocking.
+     * Starts the job. Sets the job's pid and the launcher's ends of the job's pipes, which are non-blocking.
      *
      * @return bool false when nothing was started, because descriptors, processes or memory ran out
      *
@@ -153,8 +153,8 @@ final class Spawner
     }
 
     /**
-     * Starts the program. Searches PATH again if the file that was found there does not exist any more or cannot be
-     * executed. Runs a script without `#!` in a shell.
+     * Starts the program. If the file that an earlier search found in PATH was removed or is not executable, searches
+     * PATH again. Runs a script without `#!` in a shell.
      *
      * @return int error number; 0 on success
      */
@@ -250,14 +250,14 @@ final class Spawner
                 1 => $job->stdoutPipe = $launcherEnd,
                 2 => $job->stderrPipe = $launcherEnd,
             };
-            // F_SETFL with O_NONBLOCK and O_WRONLY. O_NONBLOCK in pipe2() would apply to the child's end as well.
+            // F_SETFL: O_NONBLOCK, O_WRONLY for input. O_NONBLOCK of pipe2() would apply to the child's end as well.
             $this->c->fcntl($launcherEnd, 4, Libc::NONBLOCK | (int) $isInput);
         }
 
         return true;
     }
 
-    /** Returns the file actions for the child's descriptors, from a cache: most jobs have the same pipe numbers. */
+    /** Returns the file actions for the child's descriptors, from a cache: pipes of most jobs have the same numbers. */
     private function actions(LauncherJob $job): \FFI\CData
     {
         $sources = [

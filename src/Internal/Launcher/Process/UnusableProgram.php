@@ -13,7 +13,7 @@ final class UnusableProgram
     /**
      * @param string $directory working directory of this process; a relative `$file` starts there
      *
-     * @return StartFailure|null null if the file exists and is executable, and its interpreter is as well
+     * @return StartFailure|null null if the file and the interpreter in its `#!` line, if any, are executable
      */
     public static function failure(string $file, string $directory): ?StartFailure
     {

@@ -18,7 +18,7 @@ final class Vector
     private int $count = 0;
     private int $address = 0;
 
-    /** @param bool $usesArgz whether the C library splits joined strings, which is faster than a loop in PHP */
+    /** @param bool $usesArgz whether {@see fillJoined()} calls argz_extract() of glibc, which is faster than PHP */
     public function __construct(private readonly Libc $libc, private readonly bool $usesArgz)
     {
         $this->strings = $libc->new('char[1]');
@@ -27,7 +27,7 @@ final class Vector
     }
 
     /**
-     * @param list<string> $values strings without NUL bytes. Only the first string may end with NUL bytes: this padding
+     * @param list<string> $values strings without NUL bytes, except at the end of the first string. This padding
      *     reserves space for a longer value of {@see replaceFirst()}
      */
     public function fill(array $values): void

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Jobs that wait for a slot, in one lane for each run. Lanes are served in rotation, so small runs get slots early. */
+/** Jobs that wait for a slot, in one lane for each run() or execute() call. Lanes rotate, so small calls start soon. */
 final class WaitingJobs
 {
     /** @var array<int, non-empty-array<int, LauncherJob>> jobs by lane and id; the lane of the next job comes first */
@@ -24,7 +24,7 @@ final class WaitingJobs
         return $this->lanes === [];
     }
 
-    /** Removes and returns the next job, and moves its lane behind all others. Must not be called when no job waits. */
+    /** Removes and returns the next job, and moves its lane behind all others. At least one job must be waiting. */
     public function next(): LauncherJob
     {
         $lane = array_key_first($this->lanes) ?? throw new \LogicException('No job waits');

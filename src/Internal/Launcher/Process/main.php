@@ -18,7 +18,7 @@ use Spindle\Internal\Launcher\Process\Leftovers;
 use Spindle\Internal\Launcher\Process\ProcOpenBackend;
 use Spindle\Internal\Launcher\Process\SpawnBackend;
 
-// No autoloader, so that this process stays small and starts in milliseconds.
+// The launcher has no autoloader, so that the process stays small and starts in milliseconds.
 require dirname(__DIR__, 2) . '/FrameHandler.php';
 require dirname(__DIR__, 2) . '/FrameReader.php';
 require dirname(__DIR__, 2) . '/MalformedFrameException.php';
