@@ -22,8 +22,8 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
     }
 
     /**
-     * @param string $reason  ends with advice to set the path
-     * @param string $options class with the option for the path
+     * @param string $reason  why no binary is usable; ends with an instruction that "with …" continues
+     * @param string $options class of options that has the option `php`
      */
     public static function noPhp(string $reason, string $options): self
     {

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Notices when the terminal of standard input or standard error is closed. */
+/** Checks whether the terminal of standard input or standard error was closed. */
 final class Terminal
 {
     /** @var list<int> descriptors that were a terminal when this object was created */
@@ -15,7 +15,7 @@ final class Terminal
         $this->initial = self::descriptors();
     }
 
-    /** Returns whether the terminal was closed. If so, a SIGHUP comes from the system, and not from a user. */
+    /** Returns whether the terminal was closed. If so, SIGHUP comes from the system and is no request for a reload. */
     public function isClosed(): bool
     {
         return array_diff($this->initial, self::descriptors()) !== [];

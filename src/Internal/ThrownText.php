@@ -22,7 +22,7 @@ final class ThrownText
         }
     }
 
-    /** Returns the code. For an enum, returns its value or name; for null, or if a property hook throws, returns 0. */
+    /** Returns the code, or an enum's value or name; 0 for null, arrays and objects, or if a property hook throws. */
     public static function code(\Throwable $thrown): int|string
     {
         try {

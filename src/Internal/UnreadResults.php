@@ -37,7 +37,7 @@ final class UnreadResults
         }
     }
 
-    /** Called when the first result is requested. */
+    /** Prevents the log message. The generator calls this method when its first result is requested. */
     public function begin(): void
     {
         $this->isRead = true;

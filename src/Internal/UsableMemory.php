@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Finds how much memory this process can use: the memory of the machine, or a smaller limit of its cgroups. */
+/** Finds how much memory this process can use: the machine's memory, or a smaller limit of the process's cgroups. */
 final readonly class UsableMemory
 {
     private Cgroups $cgroups;

@@ -56,7 +56,7 @@ final class Warnings
      * @param resource     $stream
      * @param positive-int $bytes
      *
-     * @return array{string|false, ?string} bytes, and the reason for a failure; null if PHP gave none
+     * @return array{string|false, ?string} bytes, and the reason; null without a failure, or if PHP gave no reason
      */
     public static function readWithReason(mixed $stream, int $bytes): array
     {
@@ -84,7 +84,7 @@ final class Warnings
     }
 
     /**
-     * Writes as {@see write()} does, but sets no error handler, for the reason of {@see readFast()}.
+     * Writes as {@see write()} does, but sets no error handler, for the same reason as {@see readFast()}.
      *
      * @param resource $stream
      */
@@ -109,9 +109,9 @@ final class Warnings
     }
 
     /**
-     * Reads from a stream of the application. If the stream's wrapper is code of the application, the wrapper may
-     * suspend this fiber. For such a stream, this method sets no error handler, because all fibers share the handler,
-     * and only uses `@`, which applies to this fiber alone.
+     * Reads from a stream of the application. A wrapper that is code of the application may suspend this fiber. Then
+     * other fibers would run with an error handler that this method has set. So for such a wrapper, this method uses
+     * only `@`, which applies to this fiber alone.
      *
      * @param resource     $stream
      * @param positive-int $bytes
@@ -122,7 +122,7 @@ final class Warnings
     }
 
     /**
-     * Writes to a stream of the application. Sets an error handler in the same cases as {@see readApplicationStream()}.
+     * Writes to a stream of the application. Uses only `@` in the same case as {@see readApplicationStream()}.
      *
      * @param resource $stream
      */
@@ -169,13 +169,13 @@ final class Warnings
         return (string) preg_replace(self::PREFIX_PATTERN, '', $warning);
     }
 
-    /** Returns the reason in PHP's last warning, which must be one of a file function; `$default` if there is none. */
+    /** Returns the reason in PHP's last warning, which a file function must have caused; `$default` without one. */
     public static function lastReason(string $default): string
     {
         return self::reason(error_get_last()['message'] ?? $default);
     }
 
-    /** Returns the reason in a warning of a socket or TLS function, to follow a colon, such as "connection refused". */
+    /** Returns the reason in a socket or TLS function's warning, such as "connection refused", to put after a colon. */
     public static function socketReason(string $warning): string
     {
         $text = trim(

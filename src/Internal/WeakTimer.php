@@ -9,7 +9,7 @@ use Revolt\EventLoop;
 /** Sets timers that do not keep the event loop running, and do not prevent the destruction of their owner. */
 final class WeakTimer
 {
-    /** Maximum delay of the event loop, in seconds. */
+    /** Maximum seconds of a timer. The event loop does not support much longer timers. */
     private const MAX_DELAY_SECONDS = 1e9;
 
     /**

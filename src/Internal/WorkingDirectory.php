@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** The working directory of this process, and paths that are relative to it. */
+/** Finds the working directory of this process, and makes relative paths absolute. */
 final class WorkingDirectory
 {
     /**
@@ -19,8 +19,8 @@ final class WorkingDirectory
     }
 
     /**
-     * Returns the absolute path. It contains the symbolic links of {@see named()}. If the path is '' or the working
-     * directory was removed, returns the path unchanged, because it leads to no file.
+     * Returns the absolute path. A relative path is appended to {@see named()}. Returns '' unchanged. If the working
+     * directory was removed, a relative path leads to no file, so this method returns the path unchanged.
      *
      * @return ($path is null ? null : string)
      */

@@ -10,8 +10,8 @@ enum ChannelBinding: string
     case Disable = 'disable';
 
     /**
-     * Channel binding is used if the connection is encrypted, the server supports channel binding, and the signature
-     * algorithm of the server's certificate names the hash function for the proof. Ed25519 and RSA-PSS name none.
+     * Uses channel binding if the connection is encrypted and the server supports channel binding. The signature
+     * algorithm of the server's certificate must also name a hash function. Ed25519 and RSA-PSS name none.
      */
     case Prefer = 'prefer';
 

@@ -31,7 +31,7 @@ class ConnectionLostException extends \RuntimeException implements PostgresExcep
         return new self("Nothing was sent: {$loss->getMessage()}", $loss->sqlState, $loss);
     }
 
-    /** @internal Undoes {@see earlier()}: "Nothing was sent" is wrong for a call that sent something earlier. */
+    /** @internal Returns the exception without the text of {@see earlier()}, for a call that sent something before. */
     final public function afterSending(): self
     {
         $previous = $this->getPrevious();

@@ -14,7 +14,7 @@ final class FreePort
     private const MAX_ATTEMPTS = 20;
 
     /**
-     * Returns a free port. Another process may use the port before the caller does.
+     * Returns a TCP port that is free on 127.0.0.1. Another process may use the port before the caller does.
      *
      * @throws ServerException when no free port was found
      */
@@ -34,7 +34,7 @@ final class FreePort
     }
 
     /**
-     * Starts a server on a free port. If another process takes the port first, tries other ports.
+     * Starts a server on a free port. If another process takes the port before the server does, tries other ports.
      *
      * @template T
      *

@@ -8,13 +8,13 @@ use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\Internal\Warnings;
 use Spindle\LauncherException;
 
-/** A child process that removes a temporary server after {@see dismiss()}, or after its parent ended for any reason. */
+/** Starts a child process that removes a temporary server after {@see dismiss()} or any end of this process. */
 final class GuardianProcess
 {
     /** @var resource|null process handle; null after {@see dismiss()} */
     private mixed $process;
 
-    /** @var resource pipe to the standard input of the guardian, which acts when the pipe is closed */
+    /** @var resource pipe to the guardian's standard input. Data or the end of the pipe starts the removal */
     private readonly mixed $pipe;
 
     private readonly int $ownerPid;
@@ -44,7 +44,7 @@ final class GuardianProcess
         return $this->process === null;
     }
 
-    /** Returns whether this process, and not its parent, has started the guardian and has not dismissed it yet. */
+    /** Returns whether this process has started the guardian, and has not dismissed it. Returns false in a fork. */
     public function belongsToThisProcess(): bool
     {
         return $this->process !== null && $this->ownerPid === getmypid();

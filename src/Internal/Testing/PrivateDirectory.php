@@ -7,7 +7,7 @@ namespace Spindle\Internal\Testing;
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Warnings;
 
-/** The directory with all files of a temporary PostgreSQL or Redis server. Only the current user can access it. */
+/** Creates and fills the directory of a temporary PostgreSQL or Redis server. Only the current user has access. */
 final class PrivateDirectory
 {
     /**

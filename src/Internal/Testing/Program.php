@@ -7,24 +7,24 @@ namespace Spindle\Internal\Testing;
 use Spindle\Internal\Launcher\Descriptors;
 use Spindle\Internal\Warnings;
 
-/** Starts programs of test servers. They inherit neither descriptors nor the environment, so tests are repeatable. */
+/** Starts programs of test servers. They inherit no descriptors and only PASSED_VARIABLES, so tests are repeatable. */
 final class Program
 {
     private const NULL_DEVICE = ['null'];
 
-    /** Variables that programs get, in addition to the locale "C". */
+    /** Environment variables that programs inherit. In addition, programs get the locale "C". */
     private const PASSED_VARIABLES = ['PATH', 'LD_LIBRARY_PATH'];
 
-    /** If setsid exists, this shell script runs a program in a new session, so that a terminal sends it no signals. */
+    /** Runs a program in a new session if setsid exists. A terminal sends no signals to programs of other sessions. */
     private const DETACH_SCRIPT = 'command -v setsid >/dev/null && exec setsid "$@"; exec "$@"';
 
-    /** Shell script of a guardian, which ends a test server after this process has ended. It ignores signals. */
+    /** Makes a guardian ignore signals, because it must remove the test server after this process has ended. */
     private const IGNORE_SIGNALS_SCRIPT = 'trap "" HUP INT QUIT TERM; ';
 
     /**
      * @param list<string> $command
      *
-     * @return array{int, string} exit code; standard output and standard error, joined
+     * @return array{int, string} exit code; standard output and standard error in one trimmed string
      *
      * @throws ServerException
      */

@@ -4,9 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** Removes temporary servers of one kind. The guardian process loads this class without Composer's autoloader. */
+/** Removes servers of one kind. Can use only the classes that guardian.php loads: the guardian has no autoloader. */
 interface Removal
 {
-    /** Ends the server of the directory, whatever its state, and removes everything that belongs to the server. */
+    /** Ends the server of the directory, in whatever state it is, and removes everything that belongs to the server. */
     public static function remove(string $directory): void;
 }

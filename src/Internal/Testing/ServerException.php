@@ -4,10 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** A temporary server could not be started, or its files could not be accessed. Callers convert this exception. */
+/** A temporary server failed to start, or its files were inaccessible. Callers convert it to a public exception. */
 final class ServerException extends \RuntimeException
 {
-    /** @param string $output output of the program that failed; '' without one */
+    /** @param string $output end of the server's log if the server did not become ready; '' for other failures */
     private function __construct(string $message, public readonly string $output = '')
     {
         parent::__construct($message);

@@ -17,7 +17,7 @@ final class TestServer
 
     private const MAX_LOG_LINES = 20;
 
-    /** @var resource|null the process that was started last; null once its end was noticed */
+    /** @var resource|null process of the last {@see start()}; null before it, and after isRunning() noticed the end */
     private mixed $process = null;
 
     private readonly string $logFile;
@@ -25,7 +25,7 @@ final class TestServer
     /**
      * @param string $name name of the server in messages
      * @param list<string> $command command that runs the server in the foreground
-     * @param (\Closure(): int)|null $pid returns the pid, 0 while unknown; needed if the server is a child of $command
+     * @param (\Closure(): int)|null $pid returns the server's pid, 0 while unknown; null if $command is the server
      */
     public function __construct(
         private readonly string $name,
@@ -80,7 +80,7 @@ final class TestServer
     {
         foreach ($signals as $signal => $seconds) {
             $this->signal($signal);
-            $this->state->signal(self::SIGCONT);
+            $this->state->signal(self::SIGCONT); // a suspended process handles other signals only after SIGCONT
             if (Wait::until(fn(): bool => !$this->isRunning(), $seconds)) {
                 return;
             }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** Checks the application's settings for a temporary server, which reads them from a file with one setting per line. */
+/** Checks the caller's settings of a temporary server. The server reads them from a file, one setting per line. */
 final class TestServerSettings
 {
     /**

@@ -8,13 +8,13 @@ use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\Warnings;
 
-/** The directory and the processes of a temporary server. */
+/** Finds and kills the processes of a temporary server, and removes the directory of the server. */
 final class TestServerState
 {
-    /** Seconds for which the removal is repeated while files remain. */
+    /** Maximum seconds for which the removal is repeated while files remain. */
     private const REMOVAL_TIMEOUT = 0.7;
 
-    /** Seconds for which SIGKILL is repeated while processes are left. */
+    /** Maximum seconds for which SIGKILL is repeated while processes are left. */
     private const KILL_TIMEOUT = 5.0;
 
     private const SIGKILL = 9;
@@ -26,7 +26,8 @@ final class TestServerState
     public function __construct(public readonly string $directory, private readonly string $programs) {}
 
     /**
-     * Finds the server's processes, including orphans. Their command line or working directory contains `$directory`.
+     * Finds the server's processes, including orphans. A process belongs to the server if its command line contains the
+     * name of `$directory`, or its working directory is below `$directory`.
      *
      * @return array<int, string> names of programs, by pid; empty without /proc
      */
@@ -64,7 +65,7 @@ final class TestServerState
         }, self::KILL_TIMEOUT);
     }
 
-    /** @param (\Closure(): void)|null $afterKill frees shared memory, before the file with its id is removed */
+    /** @param (\Closure(): void)|null $afterKill frees shared memory before the file with the memory's id is removed */
     public function remove(?\Closure $afterKill = null): void
     {
         Wait::until(function () use ($afterKill): bool { // repeated, because a new process may still create files

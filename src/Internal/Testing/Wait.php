@@ -14,7 +14,7 @@ final class Wait
      * @param \Closure(): bool $condition
      * @param float            $seconds   maximum time for which this process blocks
      *
-     * @return bool false after the maximum wait
+     * @return bool false if the condition was still false after `$seconds`
      */
     public static function until(\Closure $condition, float $seconds): bool
     {

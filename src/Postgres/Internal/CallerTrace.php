@@ -15,7 +15,7 @@ final class CallerTrace
 {
     private function __construct() {}
 
-    /** Returns a copy, because several fibers may get the same failure. Does not copy failures of other classes. */
+    /** Returns a copy, because several fibers may get the same failure. Returns a failure without copy() itself. */
     public static function of(\Throwable $failure): \Throwable
     {
         $canBeCopied = $failure instanceof AuthenticationException

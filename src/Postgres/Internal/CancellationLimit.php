@@ -12,7 +12,7 @@ use Spindle\Postgres\ConnectionClosedException;
 /** Closes the session if a wait, for example for an answer to COMMIT, continues for SECONDS after a cancellation. */
 final class CancellationLimit
 {
-    /** Maximum seconds that the wait continues after a cancellation. {@see TransactionRun} uses this number, too. */
+    /** Maximum seconds of the wait after a cancellation. {@see TransactionRun} also limits rollbacks to this time. */
     public const SECONDS = 5;
 
     private bool $isOver = false;

@@ -204,7 +204,8 @@ final class ClosurePacker
             } else {
                 $sent->captured[$name] = &$captured[$name]; // keeps the reference, which other values may share
                 $this->captures[$reference] = ($this->captures[$reference] ?? 0) + 1;
-                if (\array_key_exists($name, $shared) && \ReflectionReference::fromArrayElement($shared, $name) !== null) {
+                $isListed = \array_key_exists($name, $shared);
+                if ($isListed && \ReflectionReference::fromArrayElement($shared, $name) !== null) {
                     $this->outside[$reference] = $valuePath;
                 }
             }

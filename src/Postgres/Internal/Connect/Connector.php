@@ -25,7 +25,7 @@ final class Connector
     /** Maximum seconds of a cancel request, from opening its connection until the server closes that connection. */
     private const CANCEL_TIMEOUT = 5.0;
 
-    /** Maximum seconds to check that the session of an earlier HTTP request was reset and has the requested role. */
+    /** Maximum seconds to check that an earlier HTTP request's session was reset and matches `targetSessionAttrs`. */
     private const RESET_TIMEOUT = 1.0;
 
     private readonly SaltedPasswords $salted;
@@ -41,7 +41,7 @@ final class Connector
     /**
      * Suspends until a session is ready. Closes all sockets when connecting fails or is cancelled.
      *
-     * @throws ConnectionFailedException|AuthenticationException|CancelledException see {@see HostSearch::first()}
+     * @throws ConnectionFailedException|AuthenticationException|CancelledException see {@see HostSearch::find()}
      * @throws \LogicException in a fork of the process that created this object
      */
     public function connect(?Cancellation $cancellation = null): OpenedConnection
@@ -189,9 +189,9 @@ final class Connector
     }
 
     /**
-     * Asks the server for its role, which may have changed since the login.
+     * Checks again that the server matches `$target`. For example, a standby may have become a primary since the login.
      *
-     * @param array{pid: int, parameters: array<string, string>, ...} $facts
+     * @param array{pid: int, parameters: array<string, string>, ...} $facts result of {@see Handover::facts()}
      *
      * @return string bytes received after the answer
      *
@@ -212,7 +212,7 @@ final class Connector
         return $answers->rest();
     }
 
-    /** Opens a connection and encrypts it, or returns the stream of an earlier HTTP request unchanged. */
+    /** Opens a connection, and encrypts it as `$mode` says. Returns a stream of an earlier HTTP request unchanged. */
     private function open(
         Endpoint $endpoint,
         TlsMode $mode,

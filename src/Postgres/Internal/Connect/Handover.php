@@ -11,8 +11,8 @@ use Spindle\Postgres\Internal\SessionChanges;
 /**
  * Leaves a session on its persistent stream for the next HTTP request. At the end of a request, send() sends queries
  * that reset the session. Only the next request reads the answer, so no request waits for an additional round trip. The
- * answer contains facts about the session and their HMAC. A correct HMAC, with no error before it and no byte after the
- * answer, proves that the session was reset and that nothing else is left on the stream.
+ * answer contains facts about the session and their HMAC. A correct HMAC without an error proves that the session was
+ * reset. If no byte follows the answer, nothing else is left on the stream.
  */
 final readonly class Handover
 {
@@ -51,7 +51,7 @@ final readonly class Handover
             'roundTrip' => $roundTrip,
         ]));
         $proof = hash_hmac(self::HASH, $facts, $secret);
-        // The statements of one query form a transaction, in which DISCARD ALL fails. So DISCARD ALL is sent alone.
+        // The statements of one Query message form a transaction, in which DISCARD ALL fails. So it is sent alone.
         $bytes = FrontendMessages::query('DISCARD ALL')
             . FrontendMessages::query(
                 implode('; ', [SessionChanges::newSeed(), ...$this->setup, "select '{$facts}', '{$proof}'"]),

@@ -32,7 +32,7 @@ use function Amp\async;
  */
 final class HostSearch
 {
-    /** Maximum seconds until the next address is tried in parallel. RFC 8305 has 0.25 s, but without a login. */
+    /** Maximum seconds until the next address is tried in parallel. RFC 8305 has 0.25 s, for attempts without login. */
     private const ATTEMPT_DELAY = 1.0;
 
     /** Maximum seconds to wait for earlier attempts after a later server has refused the login. */
@@ -64,7 +64,7 @@ final class HostSearch
     /**
      * @return T the first session that matches `PostgresOptions::$targetSessionAttrs`
      *
-     * @throws ConnectionFailedException when no host offers a session before the timeout
+     * @throws ConnectionFailedException when no host offers a matching session before the timeout
      * @throws AuthenticationException when a login failed, and no attempt for an earlier address succeeded
      * @throws CancelledException
      */
@@ -152,11 +152,10 @@ final class HostSearch
 
     /**
      * @param list<\Closure(Deadline, ?DeferredCancellation): void> $searches A search returns when it has found a
-     *     session or has failed. A search throws to cancel all later searches, for example after a failed login. A
-     *     search that still waits for earlier addresses of its host can't throw yet. Such a search cancels the later
-     *     searches by its second parameter
-     * @param DeferredCancellation|null $later second parameter of a search that calls this method: cancels the later
-     *     searches of the outer call
+     *     session or has failed. A search throws to cancel all later searches, for example after a failed login. While
+     *     a search still waits for earlier addresses of its host, it cancels its second argument instead of throwing
+     * @param DeferredCancellation|null $later second argument of the search that makes this call; cancels the searches
+     *     that follow that search in the outer call
      */
     private function tryAll(array $searches, Deadline $deadline, ?DeferredCancellation $later = null): void
     {

@@ -20,7 +20,7 @@ final readonly class OpenedConnection
      * @param array<string, string> $parameters parameters that the server has reported, such as server_version
      * @param string $leftover received bytes that were not processed
      * @param bool $isPooled whether the connection is to a pooler, which may use another session for each transaction
-     * @param string|null $serverStartTime seconds from 1970 to the start of the server; null when the time is unknown
+     * @param string|null $serverStartTime the server's start time in seconds since 1970; null when the time is unknown
      * @param PersistentStream|null $persistent the stream, if it is persistent. The caller must call its release()
      * @param int|null $roundTrip nanoseconds of the session's shortest round trip so far, if an earlier HTTP request of
      *     this process has opened the session; null for a new session
