@@ -221,7 +221,7 @@ final class OutcomeLinesTest extends TestCase
         yield 'results of other values' => [
             [
                 ...$shell, 'out', 'echo {#} #',
-                ':::', 'a/b', 'c\\d', "t\tx", 'e f', '*', '.h', 'x%y', str_repeat('a', 300),
+                ':::', 'a/b', 'c\\d', "t\tx", 'e f', '*', '.h', 'x%y', str_repeat('a', 255),
             ],
             '', 0, [
                 'out/1/a\\_b/stdout' => "1\n", 'out/1/c\\\\d/stdout' => "2\n", 'out/1/t\\tx/stdout' => "3\n",
