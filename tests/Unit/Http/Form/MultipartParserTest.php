@@ -103,11 +103,11 @@ final class MultipartParserTest extends TestCase
         yield 'no last boundary' => ["--b\r\n{$part}\r\n", 'ends before its last boundary'];
         yield 'half a last boundary' => ["--b\r\n{$part}\r\n--b-", 'ends before its last boundary'];
         yield 'another boundary' => ["--c\r\n{$part}\r\n--c--", 'ends before its last boundary'];
-        yield 'a boundary that goes on' => ["--b\r\n{$part}\r\n--bc\r\n{$part}\r\n--b--", 'has other text after the boundary'];
-        yield 'a boundary with a dash' => ["--b\r\n{$part}\r\n--b-\r\n--b--", 'has other text after the boundary'];
-        yield 'a boundary before a bare CR' => ["--b\r{$part}\r\n--b--", 'has other text after the boundary'];
-        yield 'a boundary before a bare LF' => ["--b\n{$part}\r\n--b--", 'has other text after the boundary'];
-        yield 'too many blanks' => ['--b' . str_repeat(' ', 65) . "\r\n{$part}\r\n--b--", 'has other text after the boundary'];
+        yield 'a boundary that goes on' => ["--b\r\n{$part}\r\n--bc\r\n{$part}\r\n--b--", 'has other text after'];
+        yield 'a boundary with a dash' => ["--b\r\n{$part}\r\n--b-\r\n--b--", 'has other text after'];
+        yield 'a boundary before a bare CR' => ["--b\r{$part}\r\n--b--", 'has other text after'];
+        yield 'a boundary before a bare LF' => ["--b\n{$part}\r\n--b--", 'has other text after'];
+        yield 'too many blanks' => ['--b' . str_repeat(' ', 65) . "\r\n{$part}\r\n--b--", 'has other text after'];
         yield 'a boundary behind a bare LF' => ["--b\r\n{$part}\n--b--", 'before a boundary ends without CR'];
         yield 'a boundary behind a bare LF that is all data' => [
             "--b\r\n" . self::FIELD . "\r\n\n--b--",

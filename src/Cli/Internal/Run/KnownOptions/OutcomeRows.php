@@ -39,7 +39,8 @@ final class OutcomeRows
             . ' of DIR for each job. If DIR has replacement strings, it names the folder or file of each job',
             'The folder of a job has two files that GNU parallel does not write: `command` and `exitval`. In *DIR*,'
             . ' Spindle writes the marker file `.spindle-results`. Files that Spindle has not written are not replaced.'
-            . ' An empty value has the folder `\0empty`. A name of more than 255 bytes ends with a hash. `.csv`, `.tsv` and `.json` are refused',
+            . ' An empty value has the folder `\0empty`. A name of more than 255 bytes ends'
+            . ' with a hash. `.csv`, `.tsv` and `.json` are refused',
         ],
         ['strict', '', Meaning::Own, 'Start no more jobs after an input line that is not a valid command'],
     ];
