@@ -6,7 +6,7 @@ namespace Spindle\Internal;
 
 use Spindle\Internal\Launcher\LauncherProtocol;
 
-/** Splits bytes from a pipe into frames of {@see LauncherProtocol}. The bytes may arrive in pieces of any size. */
+/** Splits bytes of a pipe or socket into frames of {@see LauncherProtocol}. The bytes may arrive in any pieces. */
 final class FrameReader
 {
     /** Bytes after the last complete frame. */

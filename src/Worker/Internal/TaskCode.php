@@ -7,8 +7,8 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Encodes a callable as its name or its object. Encodes a closure as its source and captured values. Refuses a closure
- * that could be one of several on its line, and values that cannot be serialized, such as a captured resource.
+ * Encodes and decodes tasks. A closure becomes its source and captured values, another callable its name or object.
+ * Refuses closures that PHP can't tell apart on one line, and values that can't be serialized, such as a resource.
  */
 final class TaskCode
 {
@@ -23,7 +23,7 @@ final class TaskCode
     private const ROOT_PATH = 'The task';
     private const MISSING_PREFIX = 'A worker has no ';
 
-    /** Part of each message about missing code, because a worker does not know whether its pool belongs to an agent. */
+    /** End of each message about missing code: a worker does not know whether its pool belongs to an agent. */
     public const AGENT_ADVICE = '. For an agent, deploy the code and reload the agent with SIGHUP, '
         . 'or load it in the file of spindle work --bootstrap';
 
@@ -31,10 +31,10 @@ final class TaskCode
 
     private const MAX_CACHED_CLOSURES = 256;
 
-    /** @var array<string, string> code of closures for which $isPure is true, by key, source, scope and class */
+    /** @var array<string, string> pure closures (see encode()) in encoded form, by key, source, scope and class */
     private static array $codeOfSource = [];
 
-    /** @var \WeakMap<\Closure, array<string, string>>|null code by closure and key; valid even if the file changes */
+    /** @var \WeakMap<\Closure, array<string, string>>|null the same by closure and key; valid after a file change */
     private static ?\WeakMap $codeOfClosure = null;
 
     /**
@@ -66,7 +66,7 @@ final class TaskCode
         return serialize([self::FUNCTION, $task]);
     }
 
-    /** @throws \UnexpectedValueException when the function or method does not exist in this process */
+    /** @throws \UnexpectedValueException if this process lacks the task's code, or a closure has another signature */
     public static function decode(string $code, #[\SensitiveParameter] string $key): \Closure
     {
         /** @var array{string, string|object, 2?: string, 3?: bool} $parts */
@@ -84,7 +84,7 @@ final class TaskCode
             : throw self::missing(\is_string($task) ? "function {$task}()" : 'class ' . $task::class);
     }
 
-    /** Calls a task without arguments. If it returns a generator, runs the generator to its end. */
+    /** Calls a task without arguments. If the task returns a generator, runs the generator to its end. */
     public static function run(string $code, #[\SensitiveParameter] string $key): void
     {
         $result = self::decode($code, $key)();
@@ -99,7 +99,7 @@ final class TaskCode
         throw self::missing("class {$class}");
     }
 
-    /** Returns whether an exception comes from {@see missing()}: a worker lacks a function, method or class. */
+    /** Returns whether {@see missing()} created the exception with this class and message: a worker lacks code. */
     public static function isMissing(string $class, string $message): bool
     {
         return $class === \UnexpectedValueException::class && str_starts_with($message, self::MISSING_PREFIX);
@@ -153,14 +153,14 @@ final class TaskCode
             : ValueSerializer::serialize($code, self::ROOT_PATH);
     }
 
-    /** @throws UnserializableException if a subclass overrides the method: its name would mean the overriding method */
+    /** @throws UnserializableException if a subclass overrides the method: a worker would call the override instead */
     public static function sentCallable(\ReflectionFunction $function, string $path): SentCallable
     {
         $scope = $function->getClosureScopeClass();
         $class = $function->getClosureCalledClass() ?? $scope; // the called class is the class that static:: means
         $target = $function->getClosureThis() ?? $class?->getName();
         $name = $function->getName();
-        // PHP creates an internal function for a call that __call() or __callStatic() handles.
+        // For a method that __call() or __callStatic() handles, PHP creates an internal function.
         $isMagic = $function->isInternal() && $scope?->isInternal() === false;
         $meant = $target === null || $isMagic ? null : self::reflect($target, $name);
         if ($meant === null) {
@@ -200,7 +200,7 @@ final class TaskCode
         return (new ClosureUnpacker())->unpack($sent);
     }
 
-    /** @param bool $ignoresVisibility true for a private or protected method, which its own class can submit */
+    /** @param bool $ignoresVisibility true for a private or protected method: its class may submit such a method */
     private static function method(string|object $class, string $name, bool $ignoresVisibility): \Closure
     {
         $task = [$class, $name];
@@ -216,7 +216,7 @@ final class TaskCode
             ?? throw self::missing('method ' . (\is_string($class) ? $class : $class::class) . "::{$name}()");
     }
 
-    /** Also finds private methods of parent classes, unlike method_exists(). */
+    /** Finds a method, even a private one of a parent class. method_exists() finds that one only for an object. */
     private static function reflect(string|object $class, string $name): ?\ReflectionMethod
     {
         try {

@@ -26,7 +26,7 @@ use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
-/** Decides which worker gets which tasks. Each task gets exactly one outcome, unless the caller left its map() loop. */
+/** Decides which worker gets which tasks. Each task gets exactly one outcome, unless the caller left the map() loop. */
 final class TaskDispatcher implements PoolEvents
 {
     /** Largest number of batches that a worker has at the same time: the current batch and the next one. */
@@ -195,7 +195,7 @@ final class TaskDispatcher implements PoolEvents
         $this->onSettled();
     }
 
-    /** Takes back the unstarted tasks of a map() call whose queue of results is full, because these tasks must wait. */
+    /** Takes back unstarted tasks of a map() call with a full result queue. The tasks wait until the queue has room. */
     public function takeBackBlocked(MapRun $run): void
     {
         foreach ($this->workers->all() as $worker) {
@@ -246,7 +246,7 @@ final class TaskDispatcher implements PoolEvents
         $this->replacement->replaceOutdated();
     }
 
-    /** @throws CancelledException after the pool was killed */
+    /** @throws CancelledException if $cancellation is requested; close() kills the pool before it throws */
     public function close(?Cancellation $cancellation): void
     {
         try {
@@ -292,7 +292,7 @@ final class TaskDispatcher implements PoolEvents
      * @param array<int, WorkerHandle> $workers
      * @param bool $areWorkersCurrent whether the workers certainly have the user and groups of this process
      *
-     * @return bool whether a worker has room for another batch, but no task is waiting
+     * @return bool whether a worker has room for another batch, but the pool has no waiting task for this worker
      */
     private function assign(array $workers, bool $areWorkersCurrent = false): bool
     {
@@ -357,7 +357,7 @@ final class TaskDispatcher implements PoolEvents
         array_shift($worker->batches);
         $batch->source->sizing()->learn($batch->receivedCount, $batch->elapsed, $batch->longest);
         if ($batch->receivedCount < $batch->limit) {
-            // The worker skipped the last tasks: the pool took them back, or the worker's memory has grown too much.
+            // The worker skipped the last tasks, because of the limit in SharedFlags or because of memory growth.
             $this->backlog->requeue($batch, $batch->receivedCount, $batch->limit);
         }
         if ($batch->source instanceof MapRun) {

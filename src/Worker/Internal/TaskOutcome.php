@@ -71,7 +71,7 @@ final class TaskOutcome
         bool $withOriginal = true,
     ): \Throwable {
         if ($kind === WorkerProtocol::UNSERIALIZABLE) {
-            /** @var array{string, string, 2?: string} path, description, advice. Older workers send no advice */
+            /** @var array{string, string, 2?: string} path, description, advice (none from older versions) */
             $where = ValueSerializer::unserializeData($bytes);
 
             [$path, $what] = $where;
@@ -112,7 +112,7 @@ final class TaskOutcome
         $exception = $original;
         while ($exception !== null && $thrown !== null) {
             $class = $exception instanceof \Error ? \Error::class : \Exception::class;
-            // PHP's __wakeup() unsets a message that is no string and a code that is no integer. $thrown has both.
+            // Exception::__wakeup() unsets a message that is no string and a code that is no integer. $thrown has both.
             foreach (['message' => $thrown->message, 'code' => $thrown->code] as $name => $value) {
                 $property = new \ReflectionProperty($class, $name);
                 if (!$property->isInitialized($exception)) {

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * The statements of a source file that are in no function and in no class: namespaces, imports, directives and
- * declarations. No brackets enclose these statements, except those of a namespace.
+ * Reads the namespaces, imports, directives and declarations of a source file. Ignores statements in brackets, such as
+ * the body of a function, class or `if`; the braces of a namespace do not count. Indices are those of tokens.
  */
 final class TopLevelStatements
 {
@@ -15,10 +15,10 @@ final class TopLevelStatements
         \T_RETURN, \T_EXIT, \T_THROW, \T_GOTO, \T_IF, \T_SWITCH, \T_MATCH, \T_FOR, \T_FOREACH, \T_WHILE, \T_DO, \T_TRY,
     ];
 
-    /** @var array<string, true> names of classes and functions; PHP refuses to declare a name twice, see SourceFile */
+    /** @var array<string, true> lower-case names: 'namespace\class' or 'function namespace\name'; see SourceFile */
     public readonly array $declared;
 
-    /** Whether PHP runs every top-level statement of the file. */
+    /** Whether PHP certainly runs every top-level statement of the file. */
     public readonly bool $runsCompletely;
 
     private bool $isStrict = false;
@@ -69,7 +69,7 @@ final class TopLevelStatements
     /**
      * Returns statements to put before the code at this index. With them, the code means the same as in its file.
      *
-     * @param array<string, string> $words words of the code as written, by the same word in lower case
+     * @param array<string, string> $words names in the code, or first parts of qualified names, by lower-case name
      */
     public function preamble(int $begin, array $words): string
     {
@@ -138,11 +138,11 @@ final class TopLevelStatements
     }
 
     /**
-     * Returns imports of the functions and constants of the namespace. Without these imports, a worker that lacks such
-     * a function or constant would silently use a global one of the same name.
+     * Returns imports of the namespace's functions and constants that the code uses. Without an import, a worker that
+     * lacks the function or constant would silently use a global one of the same name.
      *
-     * @param array<string, string> $words    words of the code as written, by the same word in lower case
-     * @param array<string, true>   $imported kinds and aliases of the imports that the file has
+     * @param array<string, string> $words    see {@see preamble()}
+     * @param array<string, true>   $imported imports of the file: kind, such as 'function ', and lower-case alias
      */
     private static function ownNames(string $namespace, array $words, array $imported): string
     {

@@ -15,7 +15,7 @@ final class ValuePath
             ?? $path . (\is_int($key) ? "[{$key}]" : "['" . addcslashes($key, "'\\") . "']");
     }
 
-    /** @param int|string $name key in the object cast to an array: "\0class\0name" for a private property */
+    /** @param int|string $name key in `(array) $object`: "\0class\0name" for a private property */
     public static function ofProperty(string $path, int|string $name): string
     {
         $name = (string) $name;

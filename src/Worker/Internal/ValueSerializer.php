@@ -71,7 +71,7 @@ final class ValueSerializer
     /**
      * Unserializes a value. If a class does not exist, throws instead of creating an incomplete object.
      *
-     * @param callable-string $missing receives the name of a class or enum that does not exist, and throws
+     * @param callable-string $missing receives the name of a missing class, enum or case (`Enum::Case`), and throws
      *
      * @throws \UnexpectedValueException when PHP cannot read the bytes
      * @throws \Throwable from $missing, or from a class whose object is unserialized
@@ -100,13 +100,13 @@ final class ValueSerializer
             && (str_contains($bytes, 'O:') || str_contains($bytes, 'C:') || str_contains($bytes, 'E:'));
     }
 
-    /** @param list<class-string> $classes classes that the data may contain; unserialize_max_depth does not apply */
+    /** @param list<class-string> $classes classes that may occur; MAX_DEPTH replaces PHP's unserialize_max_depth */
     public static function unserializeData(string $bytes, array $classes = []): mixed
     {
         return unserialize($bytes, ['allowed_classes' => $classes, 'max_depth' => SerializabilityCheck::MAX_DEPTH]);
     }
 
-    /** Returns a suffix for messages, with the key of an input value; '' if the key is no scalar. */
+    /** Returns ' for KEY', to append to a message about the input value with this key; '' if the key is no scalar. */
     public static function keySuffix(mixed $key): string
     {
         return \is_scalar($key) ? ' for ' . self::keyText($key) : '';

@@ -9,7 +9,7 @@ use Spindle\Worker\WorkerStartException;
 /** Events of the process or the connection of a worker. {@see Workers} handles them. */
 interface WorkerEvents
 {
-    /** Called when a worker has ended and its exit status is known. */
+    /** Called when a worker has ended, or could not be started. {@see WorkerHandle::$exit} is set. */
     public function ended(WorkerHandle $worker): void;
 
     /** Called when a worker was not ready within the start timeout, or its connection cannot be accepted. */
@@ -26,8 +26,8 @@ interface WorkerEvents
     public function printed(string $bytes, bool $isError): void;
 
     /**
-     * Called when PHP destroys a process or connection that the pool still uses. PHP does this at the end of the
-     * script. Destructors of the application may run after that, and may use the pool.
+     * Called when PHP destroys the object of a process or connection that the pool still uses. PHP does this at the
+     * end of the script. Destructors of the application may run after that, and may use the pool.
      */
     public function destroyed(): void;
 }

@@ -9,7 +9,7 @@ use Spindle\Internal\Launcher\ProcessCredentials;
 use Spindle\Worker\WorkerStartException;
 
 /**
- * The workers of one {@see Context}. They have the user, groups, root directory and Composer autoloaders that this
+ * The workers of one {@see Context}. Each has the user, groups, root directory and Composer autoloaders that this
  * process had when the group was created. When this process changes any of these, the pool creates a new group.
  */
 final class WorkerGroup implements ContextEvents
@@ -20,7 +20,7 @@ final class WorkerGroup implements ContextEvents
     /** @var array<int, WorkerHandle> workers by number */
     public array $workers = [];
 
-    /** Nanoseconds between two comparisons of all user and group ids, while the effective ids are the same. */
+    /** Minimum nanoseconds between two comparisons of all credentials, while the effective ids stay the same. */
     private const COMPARE_INTERVAL_NANOSECONDS = 1_000_000;
 
     public readonly bool $isOfRoot;
@@ -61,7 +61,7 @@ final class WorkerGroup implements ContextEvents
 
     /**
      * Returns whether the effective user or group of this process has changed. If the workers run as root, also
-     * compares all other credentials, but not in each call. A comparison takes a tenth of the time of a tiny task.
+     * compares all other credentials, but not in each call: a comparison takes a tenth of the time of a tiny task.
      */
     public function hasUserChanged(): bool
     {

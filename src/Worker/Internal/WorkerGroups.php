@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Worker\WorkerPoolOptions;
 
-/** The {@see WorkerGroup} that new workers of a pool join, and former groups that still have workers. */
+/** Holds the {@see WorkerGroup} that new workers of a pool join, and former groups that still have workers. */
 final class WorkerGroups
 {
     /** Only this class writes this property. */
@@ -25,7 +25,7 @@ final class WorkerGroups
         $this->present = $this->newGroup();
     }
 
-    /** Creates a group for new workers, and returns the previous group. */
+    /** Creates a group for new workers. Returns the former group, which is closed when it has no workers. */
     public function replace(): WorkerGroup
     {
         $former = $this->present;

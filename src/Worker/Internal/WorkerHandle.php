@@ -25,7 +25,7 @@ final class WorkerHandle
     /** The worker is replaced after the batch with this id, because frames and shared memory store ids in 32 bits. */
     private const MAX_BATCH_ID = 0x7FFF_FFFF;
 
-    /** Estimated maximum bytes of memory per byte of encoded data. The ratio is 17 for nested arrays of one element. */
+    /** Estimated maximum bytes of memory per byte of encoded data. Nested arrays of one element need 17. */
     private const MEMORY_PER_DATA_BYTE = 32;
 
     /** Share of the memory limit. If earlier tasks have kept this share or more, they caused the lack of memory. */
@@ -210,7 +210,7 @@ final class WorkerHandle
         return $options->idleTimeout - (hrtime(true) - $this->idleSince) / 1e9;
     }
 
-    /** Sends STOP if the worker has no tasks. Otherwise, the caller calls stop() again when the tasks are done. */
+    /** Sends STOP if the worker has no tasks. Otherwise, {@see Workers::becameIdle()} calls stop() after the tasks. */
     public function stop(): void
     {
         $this->beginToEnd();
@@ -307,7 +307,7 @@ final class WorkerHandle
     }
 
     /**
-     * Returns whether the data of the running task used up the memory before the worker called the task's function.
+     * Returns whether the running task's data probably used up the memory before the worker called the function.
      *
      * @param int $bytes size of the task's data
      */
@@ -360,7 +360,7 @@ final class WorkerHandle
         return $exhausted !== null && $bytes >= $exhausted / self::MEMORY_PER_DATA_BYTE;
     }
 
-    /** Returns the memory limit that the worker exceeded, in bytes: 0 if unknown, null if the worker exceeded none. */
+    /** Returns at how many bytes the worker ran out of memory: 0 if unknown, null if it did not run out of memory. */
     private function exhaustedBytes(): ?int
     {
         $pattern = '/^(?:Allowed memory size of|Out of memory)(?: \(?(?:allocated )?(\d+))?/';

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** A generator task in a worker. Decodes the task's items, and acknowledges them to the worker. */
+/** Decodes the items of a generator task that a worker runs, and acknowledges them to the worker. */
 final readonly class WorkerItems implements ItemSource
 {
     /** @param int $index position of the task in its batch */

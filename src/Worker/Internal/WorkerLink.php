@@ -92,7 +92,7 @@ final class WorkerLink implements FrameHandler
         $this->frames->expect($magic);
     }
 
-    /** Sets a budget. The link then reads the rest of a large frame only after the budget has reserved the rest. */
+    /** Sets a budget. The link then reads the rest of a large frame only after the budget has reserved these bytes. */
     public function setBudget(?ResultBudget $budget): void
     {
         $this->budget = $budget;
@@ -173,9 +173,9 @@ final class WorkerLink implements FrameHandler
             $this->end($malformed->getMessage());
         }
         if ($this->reserved > 0 && $this->frames->missing() <= self::MAX_UNRESERVED_BYTES) {
-            // A receiver that keeps the result can count it again with ResultBudget::forceAcquire(). The release is
-            // deferred until the receiver can have called forceAcquire(). An earlier release would let waiting results
-            // use these bytes.
+            // The receiver may keep the result and count the bytes again with ResultBudget::forceAcquire(). So the link
+            // releases its reservation only in the next turn, after that call. With an earlier release, a waiting
+            // result could take these bytes before the call.
             EventLoop::defer($this->release(...));
         }
 

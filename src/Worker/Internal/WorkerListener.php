@@ -60,7 +60,7 @@ final class WorkerListener
     /** Process that owns the socket. A fork shares the socket, and must not accept connections. */
     private readonly int $ownerPid;
 
-    /** @var (\Closure(): void)|null called when PHP destroys this open listener, or an open and greeted connection */
+    /** @var (\Closure(): void)|null called when PHP destroys this open listener or the open link of a worker or host */
     public ?\Closure $onDestroyed = null;
 
     /**

@@ -46,7 +46,7 @@ final class WorkerProtocol
     public const HOST = 37;
     public const NOT_STARTED = 38;
 
-    // Kinds of packed values. THROWN and all kinds after it are failures.
+    // Kinds of packed values. THROWN and all kinds with a higher number are failures.
     public const SERIALIZED = 0;
     public const STRING = 1;
     public const THROWN = 2;

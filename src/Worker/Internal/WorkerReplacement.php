@@ -22,7 +22,7 @@ final class WorkerReplacement
         $this->ownerPid = (int) getmypid();
     }
 
-    /** Replaces outdated workers. Waiting tasks may fail in this call, so the caller adds new tasks only after it. */
+    /** Replaces outdated workers. Waiting tasks may fail in this call, so callers must add new tasks after the call. */
     public function replaceOutdated(): void
     {
         $group = $this->workers->group();

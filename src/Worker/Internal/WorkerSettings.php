@@ -12,7 +12,7 @@ use Spindle\Worker\WorkerPoolOptions;
 
 final class WorkerSettings
 {
-    /** Default limit of a result in bytes if PHP has no memory_limit. Otherwise, it is a quarter of memory_limit. */
+    /** Default limit of a result in bytes if PHP has no memory_limit. Otherwise, a quarter of memory_limit is used. */
     private const DEFAULT_MAX_RESULT_BYTES = 1 << 30;
     private const MEMORY_LIMIT_DIVISOR = 4;
 
@@ -79,7 +79,7 @@ final class WorkerSettings
         ];
     }
 
-    /** @return list<string> options that give a worker's PHP the configuration of this process */
+    /** @return list<string> options of a worker's PHP: the php.ini file of this process (if CLI), and memory_limit */
     public function phpOptions(): array
     {
         $file = php_ini_loaded_file();
