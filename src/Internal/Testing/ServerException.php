@@ -25,12 +25,17 @@ final class ServerException extends \RuntimeException
 
     public static function ended(string $name, string $log): self
     {
-        return new self("The {$name} server ended before it was ready; the end of its log", $log);
+        return new self("The {$name} server ended before it was ready" . self::introduction($log), $log);
     }
 
     /** @param float $seconds time limit */
     public static function late(string $name, float $seconds, string $log): self
     {
-        return new self("The {$name} server was not ready within {$seconds} seconds; the end of its log", $log);
+        return new self("The {$name} server was not ready within {$seconds} seconds" . self::introduction($log), $log);
+    }
+
+    private static function introduction(string $log): string
+    {
+        return $log === '' ? '; its log is empty' : '; the end of its log';
     }
 }

@@ -96,6 +96,13 @@ final class AddressTest extends TidyTestCase
         Address::parse('');
     }
 
+    public function testAUserNeedsAPassword(): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('The address of a broker has a user without a password');
+        Address::parse('redis://jo@host');
+    }
+
     /** @return iterable<array{string}> */
     public static function others(): iterable
     {

@@ -50,7 +50,7 @@ final readonly class Peer
     private static function split(string $name): array
     {
         $colon = strrpos($name, ':');
-        if ($colon === false || preg_match('/^\d++$/D', substr($name, $colon + 1)) !== 1) {
+        if ($colon === false || str_contains($name, '/') || preg_match('/^\d++$/D', substr($name, $colon + 1)) !== 1) {
             return ['unix:', 0];
         }
 

@@ -62,6 +62,9 @@ final class Address
                     . 'with special characters of the password percent-encoded, but ' . self::mistake($address),
             );
         }
+        if (($parts['user'] ?? '') !== '' && ($parts['pass'] ?? '') === '') {
+            throw new \ValueError('The address of a broker has a user without a password: write user:password@');
+        }
         if ($scheme !== 'unix' && preg_match('~^(/\d{0,10})?$~D', $path) !== 1) {
             throw new \ValueError('The path in the address of a broker must be a database number');
         }

@@ -57,6 +57,7 @@ final class RequestTest extends TestCase
         yield 'IPv4' => [Peer::of('192.0.2.1:1', '192.0.2.2:80', false), 'http://192.0.2.2/a?b'];
         yield 'IPv6' => [Peer::of('[2001:db8::1]:1', '[2001:db8::2]:8080', false), 'http://[2001:db8::2]:8080/a?b'];
         yield 'TLS' => [Peer::of('192.0.2.1:1', '192.0.2.2:8443', true), 'https://192.0.2.2:8443/a?b'];
+        yield 'a Unix socket with a colon' => [Peer::of('', '/run/app:80', false), 'http://localhost/a?b'];
         yield 'a Unix socket' => [Peer::of('', '/run/app.sock', false), 'http://localhost/a?b'];
     }
 
