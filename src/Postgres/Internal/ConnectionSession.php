@@ -33,7 +33,7 @@ final class ConnectionSession implements SessionLender
     private bool $isKilled = false;
     private int $sharedStatements = 0;
 
-    /** Number of accepted calls that have released the session for the pause before a retry. */
+    /** Number of accepted calls that have released the session and pause before a retry. */
     private int $pausedCalls = 0;
 
     private bool $isUseEnded = false;
@@ -44,7 +44,7 @@ final class ConnectionSession implements SessionLender
     /** Whether the server has begun the transaction. Always false if {@see $isTransaction} is false. */
     private bool $isBegun = false;
 
-    /** Whether a statement has ended the transaction, or a statement that would have done this was refused. */
+    /** Whether a statement has ended the transaction, or was refused because it would have ended the transaction. */
     public bool $isTransactionEnded = false;
 
     /** The borrower that waits for the end of all shared statements, and the callers of {@see close()}. */
@@ -192,7 +192,7 @@ final class ConnectionSession implements SessionLender
     }
 
     /**
-     * Calls `$then` now. If a background fiber is ending a transaction, {@see release()} calls `$then` afterwards.
+     * Calls `$then` now. If a background fiber is ending a transaction, the next {@see release()} calls `$then`.
      *
      * @param \Closure(): void $then
      */
@@ -219,7 +219,7 @@ final class ConnectionSession implements SessionLender
         return $this->belongsToThisProcess() && $this->isInUse() && $this->mutex->isMine();
     }
 
-    /** Refuses new calls, and closes the session when accepted calls have ended. */
+    /** Refuses new calls, waits for the accepted calls, and closes the session. A cancellation calls {@see kill()}. */
     public function close(?Cancellation $cancellation): void
     {
         if (!$this->belongsToThisProcess()) {
@@ -334,7 +334,7 @@ final class ConnectionSession implements SessionLender
         ++$this->sharedStatements;
     }
 
-    /** Logs a warning, because the two fibers may wait for each other. This class can not detect such a deadlock. */
+    /** Logs a warning, because the borrower may wait for this statement. This class can't detect such a deadlock. */
     private function warnOfLongWait(): void
     {
         $this->warn(\sprintf(
@@ -376,7 +376,7 @@ final class ConnectionSession implements SessionLender
         }
     }
 
-    /** Detects that a statement ended the transaction, so that later statements are refused. */
+    /** Detects whether a statement ended the transaction, so that later statements are refused. */
     private function trackTransaction(): void
     {
         if (!$this->isTransaction) {

@@ -36,7 +36,7 @@ final class CopyRows
         return self::encode($items, $types, $oids);
     }
 
-    /** Returns a query that selects the columns that the COPY statement fills. */
+    /** Returns a query for the columns that the COPY statement lists; for all columns if there is no list. */
     private static function columns(string $sql): string
     {
         if (preg_match(self::STATEMENT_PATTERN, $sql, $match) !== 1 || $match['options'] !== '') {
@@ -53,7 +53,7 @@ final class CopyRows
 
     /**
      * @param \Generator<mixed> $items
-     * @param list<int>|null    $oids
+     * @param list<int>|null    $oids type OIDs of the columns if the items are arrays; null if the items are strings
      *
      * @return \Generator<int, string>
      */

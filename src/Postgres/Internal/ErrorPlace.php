@@ -9,7 +9,7 @@ final class ErrorPlace
 {
     private const SYNTAX_ERROR = '42601';
 
-    /** Maximum bytes of a statement whose error place is shown: the largest repetition count in PCRE patterns. */
+    /** Maximum bytes of a statement whose error place is shown. PCRE allows no larger repetition count in a pattern. */
     private const MAX_BYTES = 65_535;
 
     /** Maximum characters that are shown on each side of the place. */
@@ -22,7 +22,7 @@ final class ErrorPlace
 
     private function __construct() {}
 
-    /** @param int|null $position place of the error in characters, starting at 1 */
+    /** @param int|null $position number of the character at which the error is, starting at 1; null when unknown */
     public static function describe(#[\SensitiveParameter] string $sql, ?int $position, string $sqlState): string
     {
         $isPlace = $position !== null && $position >= 1 && $position <= \strlen($sql) + 1;

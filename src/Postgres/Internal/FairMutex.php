@@ -13,7 +13,7 @@ final class FairMutex
     /** Only this class writes the property. */
     public bool $isLocked = false;
 
-    /** Whether {@see $fiber} holds the mutex. If not, a locked mutex has an unknown holder, so any acquire() waits. */
+    /** Whether {@see $fiber} holds the mutex. If false while the mutex is locked, acquire() waits in any fiber. */
     private bool $hasKnownHolder = false;
 
     /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null fiber that is the known holder; null for {main} */

@@ -35,7 +35,7 @@ final class PendingCommit
     /** Start of the last commit, by {@see Clock::now()}. */
     private float $since = 0.0;
 
-    /** Timer of {@see check()}. The timer runs on after a commit: to set a new timer takes as long as a statement. */
+    /** Timer of {@see check()}. The timer is kept after a commit, because a new timer costs as much as a statement. */
     private ?string $timer = null;
 
     private function __construct() {}

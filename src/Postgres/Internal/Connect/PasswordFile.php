@@ -15,10 +15,10 @@ use Spindle\Postgres\PostgresHost;
  */
 final class PasswordFile
 {
-    /** Host name in the lines that apply to a Unix socket in one of {@see DEFAULT_FOLDERS}. */
+    /** Host name by which the file refers to a Unix socket in one of {@see DEFAULT_FOLDERS}. */
     private const DEFAULT_SOCKET_NAME = 'localhost';
 
-    /** Folders in which PostgreSQL creates its socket by default: first that of Debian, then that of other systems. */
+    /** Default folders of the server's Unix socket: in packages for Linux, and in PostgreSQL's default build. */
     private const DEFAULT_FOLDERS = ['/var/run/postgresql', '/tmp'];
 
     /** Returns whether the file exists and no other user has access. Otherwise find() ignores it, as libpq does. */

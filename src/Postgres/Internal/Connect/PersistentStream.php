@@ -14,12 +14,12 @@ use Spindle\Postgres\PostgresOptions;
  */
 final class PersistentStream
 {
-    /** Hexadecimal digits of the name. {@see open()} uses the name as an integer, so 16 digits are too many. */
+    /** Number of hexadecimal digits in the name. {@see open()} converts them to an integer, and 16 could overflow. */
     private const NAME_DIGITS = 15;
 
     private const HASH = 'sha256';
 
-    /** File with a random number that Linux chooses at each boot. Other machines can't derive the secret without it. */
+    /** File with a random number that Linux chooses per boot. Other machines can't derive {@see $secret} without it. */
     private const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
 
     /** @var array<string, true> names of the reserved streams */
@@ -70,14 +70,14 @@ final class PersistentStream
     /**
      * Returns the stream of an earlier request. If there is none, or the server has closed it, opens a new stream.
      *
-     * @param resource $context stream context of a new stream
+     * @param resource $context stream context of a new TCP stream
      *
-     * @return resource|false stream that may still be connecting, as with STREAM_CLIENT_ASYNC_CONNECT
+     * @return resource|false stream that may still be connecting, as with STREAM_CLIENT_ASYNC_CONNECT; false on failure
      */
     public function open($context)
     {
         if ($this->endpoint->ip !== null) {
-            // PHP finds the stream by the whole address, with the name. When PHP connects, it ignores the name.
+            // PHP finds a stream by its whole address, including the name. When PHP connects, it ignores the name.
             return stream_socket_client(
                 "{$this->endpoint->uri()}/{$this->name}",
                 $code,
@@ -94,8 +94,8 @@ final class PersistentStream
     }
 
     /**
-     * Returns the secret with which {@see Handover} signs data that a request leaves on this stream. The data and the
-     * signature are in a query that the server may log. So the secret does not depend on the password. Otherwise, a
+     * Returns the secret with which {@see Handover} signs data that an HTTP request leaves on this stream. The data and
+     * the signature are in a query that the server may log. So the secret does not depend on the password. Otherwise, a
      * reader of the log could test guessed passwords against the signature.
      */
     public function secret(): string

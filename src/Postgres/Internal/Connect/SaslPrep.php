@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Connect;
 
 /**
- * Normalizes passwords before they are hashed, as libpq and the server do. A password stays unchanged if it is not
- * UTF-8, or contains prohibited or unassigned characters. Without ext-intl, no password is changed.
+ * Normalizes passwords before they are hashed, as libpq and the server do. A password that is not UTF-8 or violates
+ * RFC 4013 stays unchanged. Without ext-intl, every password stays unchanged.
  *
  * @see https://www.rfc-editor.org/rfc/rfc4013
  */
@@ -76,8 +76,8 @@ final class SaslPrep
     }
 
     /**
-     * Returns whether the text has no right-to-left characters, or begins and ends with right-to-left characters and
-     * has no left-to-right characters: RFC 3454, section 6.
+     * Returns whether the text complies with RFC 3454, section 6: a text with right-to-left characters must begin and
+     * end with such characters, and must not contain left-to-right characters.
      */
     private static function isOfOneDirection(#[\SensitiveParameter] string $text): bool
     {

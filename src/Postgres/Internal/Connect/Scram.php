@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Postgres\ChannelBinding;
 
 /**
- * The messages of one login by SCRAM-SHA-256, or by SCRAM-SHA-256-PLUS with the channel binding tls-server-end-point.
+ * Implements a login by SCRAM-SHA-256, or by SCRAM-SHA-256-PLUS with the channel binding tls-server-end-point.
  *
  * @see https://www.rfc-editor.org/rfc/rfc5802
  * @see https://www.rfc-editor.org/rfc/rfc7677
@@ -83,8 +83,8 @@ final class Scram
                 ),
             );
         }
-        // "y" means that the client supports channel binding, but received no offer of it. If the server did offer it,
-        // an attacker has removed the offer, and the server refuses the login because of the "y".
+        // The header "y" means that the client supports channel binding, but received no offer of it. If the server
+        // did send an offer, an attacker has removed the offer. Then the server refuses the login because of the "y".
         $header = $canBind ? 'y,,' : 'n,,';
 
         return new self(self::PLAIN, $header, $header, $credentials, $nonce);
@@ -171,7 +171,7 @@ final class Scram
         }
     }
 
-    /** Returns the first message without its header. The user name is empty, because the startup message has it. */
+    /** Returns the first message without header. The user name is empty, because the startup message contains it. */
     private function firstBare(): string
     {
         return "n=,r={$this->clientNonce}";

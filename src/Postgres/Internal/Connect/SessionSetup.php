@@ -28,7 +28,7 @@ final class SessionSetup
     /** Expression for the time at which the server was started: seconds since 1970, independent of TimeZone. */
     private const START_TIME_EXPRESSION = "pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time())";
 
-    /** Settings that can make results or parameters wrong, each with a condition for bad values and a good value. */
+    /** Settings whose bad values make results or parameters wrong: SQL condition for bad values, and a good value. */
     private const SETTING_CORRECTIONS = [
         'IntervalStyle' => ["in ('sql_standard', 'postgres_verbose')", 'postgres'],
         'extra_float_digits' => ["in ('0') or pg_catalog.current_setting('extra_float_digits') like '-%'", '1'],
@@ -38,13 +38,13 @@ final class SessionSetup
     /** Index of the query for the server's role; null if every role is accepted, or the role is already known. */
     private ?int $roleIndex = null;
 
-    /** Index of the statement that assigns the settings of the options; null if there are no settings. */
+    /** Index of the statement that assigns {@see settings()}; null if there are none. */
     private ?int $settingsIndex = null;
 
     /** Index of the query for {@see isPooled()} and {@see serverStartTime()}; null for servers before version 14. */
     private ?int $serverIndex = null;
 
-    /** Index of the query that corrects settings; null for servers before version 12, or if `$options` set them all. */
+    /** Index of the correction query; null before version 12, with unknown IntervalStyle, or if `$options` set all. */
     private ?int $correctionIndex = null;
 
     /** @var list<string> statements to execute */

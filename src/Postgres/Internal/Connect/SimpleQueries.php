@@ -10,8 +10,8 @@ use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Runs several statements by the simple query protocol. All statements are sent before the first answer is read.
- * Converts received bytes to the rows and the error of each statement, without a stream or an event loop.
+ * Encodes statements for the simple query protocol, and decodes the rows and the error of each statement. The caller
+ * sends all statements before it reads the first answer. This class itself uses no stream and no event loop.
  */
 final class SimpleQueries
 {

@@ -10,8 +10,8 @@ use Spindle\Postgres\Internal\Protocol\FrontendMessages;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Implements the login, from the startup message to the first ReadyForQuery. Converts received bytes to bytes to send,
- * without a stream, an event loop or a clock.
+ * Implements the login, from the startup message to the first ReadyForQuery. The caller passes received bytes, and
+ * sends the bytes that are returned. This class itself uses no stream, no event loop and no clock.
  *
  * Three rules protect the client from a malicious server. Before the authentication is complete, only messages of the
  * login are accepted. A SCRAM login that has begun must be finished before the server can report success. The client
@@ -43,7 +43,7 @@ final class Startup
 
     private bool $isServerVerified = false;
 
-    /** Method by which the password was sent; null before it is sent, and for a SCRAM login ({@see $scram}). */
+    /** Method by which the password was sent; null before that, and for a SCRAM login ({@see $scram}). */
     private ?AuthenticationMethod $sentMethod = null;
 
     private bool $authenticated = false;
@@ -69,7 +69,7 @@ final class Startup
         $this->buffer = new MessageBuffer(self::MAX_LOGIN_BYTES);
     }
 
-    /** Returns the startup message. It contains only parameters that poolers also accept. */
+    /** Returns the startup message, which contains only parameters that poolers also accept. */
     public function begin(): string
     {
         return FrontendMessages::startup([
@@ -208,8 +208,8 @@ final class Startup
 
         return match ($code) {
             0 => $this->finishAuthentication(),
-            3 => $this->proof(AuthenticationMethod::Password, fn(): string => $this->credentials->password()),
-            5 => $this->proof(AuthenticationMethod::Md5, fn(): string => $this->md5($data)),
+            3 => $this->passwordMessage(AuthenticationMethod::Password, fn(): string => $this->credentials->password()),
+            5 => $this->passwordMessage(AuthenticationMethod::Md5, fn(): string => $this->md5($data)),
             10 => $this->beginScram($data),
             11 => $this->challenge($data),
             12 => $this->verify($data),
@@ -239,13 +239,13 @@ final class Startup
         return '';
     }
 
-    /** @param \Closure(): string $proof returns the password or its hash; called only if the method is allowed */
-    private function proof(AuthenticationMethod $method, \Closure $proof): string
+    /** @param \Closure(): string $password returns the password or its hash; called only if the method is allowed */
+    private function passwordMessage(AuthenticationMethod $method, \Closure $password): string
     {
         $this->credentials->ensureAllowed($method);
         $this->sentMethod = $method;
 
-        return FrontendMessages::authenticationResponse("{$proof()}\0");
+        return FrontendMessages::authenticationResponse("{$password()}\0");
     }
 
     private function md5(string $salt): string

@@ -90,7 +90,7 @@ final class PooledSession
         return !$this->isExclusive && $this->borrowers === 0;
     }
 
-    /** Whether the session can't be used until the server confirms a cancellation, a ping or a reset. */
+    /** Returns whether the session can't be used until the server confirms a cancellation, a ping or a reset. */
     public function isUnconfirmed(): bool
     {
         return $this->session->isStopping() || $this->isExclusive && $this->borrowers === 0;
@@ -139,7 +139,8 @@ final class PooledSession
     }
 
     /**
-     * Brings the session into its initial state. If that fails or takes more than five seconds, closes the session.
+     * Waits for statements in flight, and brings the session into its initial state. Closes the session if that fails,
+     * or if the second step takes more than five seconds.
      *
      * @return bool whether a transaction was open
      */
@@ -164,9 +165,8 @@ final class PooledSession
     /**
      * Checks whether the server sent anything since the last check, while several queries share the session.
      *
-     * @return bool whether the pool must postpone the query that the server is running. Whenever there were as many
-     *     postponements as queries, the time until the next postponement doubles, because postponements do not help if
-     *     all queries are slow
+     * @return bool whether the pool must postpone the query that the server is running. If all queries are slow,
+     *     postponing does not help. So after every {@see $borrowers} postponements, the time until the next one doubles
      */
     public function checkStall(): bool
     {
