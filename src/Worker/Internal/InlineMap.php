@@ -13,7 +13,7 @@ use Spindle\Internal\UnreadResults;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\MapOutcome;
 
-/** One call of map() in this process. For each value: reads the value, runs its task, and yields the result. */
+/** Runs one call of map() in this process. Reads a value, runs its task, yields the result, reads the next value. */
 final class InlineMap implements InputConsumer
 {
     private ?\Closure $task = null;
@@ -26,7 +26,7 @@ final class InlineMap implements InputConsumer
     /** @var array{mixed, mixed}|null key and value for the next task */
     private ?array $next = null;
 
-    /** Condition on which the caller's loop waits. */
+    /** Condition on which the caller's foreach loop waits for a value. */
     private readonly Condition $changed;
 
     /**
@@ -70,14 +70,14 @@ final class InlineMap implements InputConsumer
         }
     }
 
-    /** Makes map() throw after the running task. After the last value of an array, map() ends without an exception. */
+    /** Stops reading. After the running task, map() throws, unless all values of an array were read. */
     public function close(): void
     {
         $this->input->close(ExecutorClosedException::closedBeforeInputEnd());
         $this->changed->notify();
     }
 
-    /** Ends the map before the next task. */
+    /** Stops reading. map() throws `$reason` instead of reading its next value. */
     public function kill(ExecutorClosedException $reason): void
     {
         $this->input->fail($reason);

@@ -10,7 +10,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\UnserializableException;
 
-/** Produces the items of a generator task in this process. After each item, the task waits until the reader took it. */
+/** Runs a generator task in this process. After each item, the task waits until the reader has taken this item. */
 final class InlineStream implements ItemSource
 {
     /** Condition on which the task's fiber waits until the reader has taken the item. */
@@ -24,7 +24,7 @@ final class InlineStream implements ItemSource
      * @param DeferredCancellation $taskCancellation cancelled when the caller cancels the task, the executor is killed,
      *     or the reader releases the generator
      * @param \Closure(\Throwable): \Throwable $convertFailure converts an exception of the task
-     * @param string $keySuffix text that names the task in messages, by the key of its input, such as ' for "key"'
+     * @param string $keySuffix text for messages with the key of the task's input, such as ' for "key"'; may be empty
      */
     public function __construct(
         private readonly \Generator $items,
@@ -60,7 +60,7 @@ final class InlineStream implements ItemSource
         $this->taskCancellation->cancel();
     }
 
-    /** Sends the items and the result. Returns early when the task is cancelled or the generator was released. */
+    /** Passes items and result to the reader. Returns early if the task is cancelled or no reader is left. */
     public function run(): void
     {
         $this->taskCancellation->getCancellation()->subscribe(function (CancelledException $cancelled): void {
@@ -87,7 +87,7 @@ final class InlineStream implements ItemSource
     }
 
     /**
-     * Sends an item, and waits until the reader has taken it. Returns whether another item is needed.
+     * Passes an item to the reader, and waits until the reader has taken it. Returns whether another item is needed.
      *
      * @param array{mixed, mixed} $item
      */

@@ -21,7 +21,7 @@ use Spindle\Worker\UnserializableException;
 /** A task that runs in this process, in a separate fiber. */
 final class InlineTask
 {
-    /** @var DeferredFuture<mixed>|null null once the future is completed */
+    /** @var DeferredFuture<mixed>|null null once the future has an outcome */
     private ?DeferredFuture $deferred;
 
     private readonly DeferredCancellation $taskCancellation;
@@ -42,7 +42,7 @@ final class InlineTask
     }
 
     /**
-     * Starts the task in a callback of the event loop. After a cancellation, the future fails when the task has ended.
+     * Starts the task in a callback of the event loop. The future of a cancelled task fails when the task has ended.
      *
      * @param \Closure(): mixed $work decodes the task and calls it
      * @param mixed $key key of the task's input in a call of map(); null for a submitted task
@@ -153,7 +153,7 @@ final class InlineTask
     {
         if (!$this->failIfCancelled()) {
             $this->deferred?->complete($result);
-            $this->deferred = null; // PHP destroys the generator of a generator task now if its future was dropped
+            $this->deferred = null; // so that PHP destroys a generator result if the caller has dropped the future
         }
     }
 
@@ -165,7 +165,7 @@ final class InlineTask
         }
     }
 
-    /** Converts an exception of the task in the same way as if it had arrived from another process. */
+    /** Converts an exception of the task into the exception that a pool would throw for a task in a worker. */
     private static function failure(\Throwable $thrown, mixed $key): \Throwable
     {
         return TaskOutcome::failure(WorkerProtocol::THROWN, ThrownFailure::pack($thrown), 1, $key);

@@ -79,7 +79,7 @@ final class ItemStream
 
     /**
      * Returns a generator of the items. PHP keeps a yielded value until the generator is resumed. So this generator
-     * yields references: a reader can free a large item earlier, by assigning null to its variable.
+     * yields references: a reader with `foreach (... as &$item)` can free a large item earlier, with `$item = null`.
      *
      * @return \Generator<mixed, mixed, mixed, mixed>
      */
@@ -93,9 +93,8 @@ final class ItemStream
                 if ($budgeted === 0) {
                     $this->acknowledge($size);
                 } else {
-                    // A reader that keeps the item can count it again with ResultBudget::forceAcquire(). The release is
-                    // deferred until the reader can have called forceAcquire(). An earlier release would let waiting
-                    // results use these bytes.
+                    // A reader that keeps the item can call ResultBudget::forceAcquire(). The release comes later,
+                    // because otherwise results that wait for the budget could use these bytes before that call.
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 $item = $this->source->decode($bytes);

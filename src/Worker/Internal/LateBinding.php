@@ -7,10 +7,10 @@ namespace Spindle\Worker\Internal;
 use Spindle\Internal\Warnings;
 
 /**
- * Finds out whether a closure depends on the class that `static` means (late static binding). A worker creates a
- * closure that it receives again, and binds it to the class whose code contains the closure. So in the worker, `static`
- * means that class, and not the subclass that it meant before. A call of `self::run()` or `parent::run()` passes on the
- * class of `static` to run(), so the code of run() is read, too.
+ * Finds out whether a closure depends on the class that `static` means (late static binding). A worker binds a closure
+ * that it receives to the class whose code contains the closure. So in the worker, `static` means that class, even if
+ * `static` meant a subclass in the pool's process. A call of `self::run()` or `parent::run()` passes on the class of
+ * `static` to run(). So the code of run() is read, too.
  */
 final class LateBinding
 {
@@ -25,7 +25,7 @@ final class LateBinding
     /** @var array<string, bool> whether a method depends on the class of `static`, by class and method */
     private static array $answers = [];
 
-    /** Returns whether a token is a callable string, one of the {@see FUNCTIONS}, or `static` as a class name. */
+    /** Returns whether a token matches CALLABLE_PATTERN, is one of the FUNCTIONS, or is `static` as a class name. */
     public static function isLate(\PhpToken $token, \PhpToken $next): bool
     {
         $isString = $token->is([\T_CONSTANT_ENCAPSED_STRING, \T_ENCAPSED_AND_WHITESPACE]);
@@ -37,7 +37,7 @@ final class LateBinding
     }
 
     /**
-     * Returns whether a call passes on the class that `static` means to a method that depends on this class.
+     * Returns whether a call passes on the class of `static`, and the called method depends on that class.
      *
      * @param \ReflectionClass<object> $scope  class that contains the call
      * @param string                   $class  class name, as written in the source
@@ -53,14 +53,15 @@ final class LateBinding
         $called = match (strtolower($class)) {
             'self' => $scope,
             'parent' => $scope->getParentClass(),
-            default => false, // other names do not forward the class, and static itself is handled by isLate()
+            default => false, // other names do not forward the class; isLate() handles `static`
         };
 
         return $called !== false && self::isLateMethod($called, $method, $visited);
     }
 
     /**
-     * Returns whether a method is static and depends on the class that `static` means.
+     * Returns whether a method is static and depends on the class of `static`. If the class has no such method, returns
+     * whether PHP computes the name of the method, or __callStatic() would handle the call.
      *
      * @param \ReflectionClass<object> $called
      * @param array<string, true>      $visited

@@ -9,8 +9,8 @@ use Spindle\Internal\Async\InputPump;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Makes batches from the input of a {@see MapRun}. One batch is kept ready for the next idle worker. Each value is
- * encoded when it is read, because the caller may change it later.
+ * Makes batches from the input of a {@see MapRun}. Keeps one batch ready for the next worker that can take a batch.
+ * Serializes arrays and objects as soon as they are read, because the caller may change an object later.
  */
 final class MapInput implements InputConsumer
 {
@@ -53,13 +53,13 @@ final class MapInput implements InputConsumer
         $this->pump = new InputPump($this, $input);
     }
 
-    /** Reads values for a batch in a callback of the event loop, if there is {@see room()} and unread input. */
+    /** Reads values for a batch in a callback of the event loop, if {@see room()} is not 0 and unread input is left. */
     public function pullSoon(): void
     {
         $this->pump->pullSoon();
     }
 
-    /** Returns the largest possible number of further batches: the ready batch, and one batch per remaining value. */
+    /** Returns the maximum number of further batches: the ready one, and one per remaining value if $run has room. */
     public function demand(): int
     {
         if ($this->run === null) {
@@ -88,7 +88,7 @@ final class MapInput implements InputConsumer
         return $batch;
     }
 
-    /** Stops reading. The failure is thrown after the last result, unless the input was read completely. */
+    /** Stops reading. After the last result, map() throws the failure, unless the input has already ended. */
     public function close(\Throwable $failure): void
     {
         $this->pump->close($failure);
@@ -116,7 +116,7 @@ final class MapInput implements InputConsumer
         $this->pump->refuse($refusal);
     }
 
-    /** Returns whether the last batch was made. This batch may still wait for a worker. */
+    /** Returns whether the last batch has been made. This batch may still wait for a worker. */
     public function isOver(): bool
     {
         return $this->pump->isOver() && $this->tasks === [];
@@ -173,7 +173,7 @@ final class MapInput implements InputConsumer
         $this->run?->onPulled();
     }
 
-    /** Reads the property in a method, because static analysis does not expect callbacks to change the property. */
+    /** Returns whether drop() was called. A method, because static analysis assumes that $run does not change. */
     private function isDropped(): bool
     {
         return $this->run === null;
@@ -219,7 +219,7 @@ final class MapInput implements InputConsumer
             }
         }
         /** @var list<int|string|EncodedValue> $values */
-        // One statement without calls sets both lists. A signal handler that throws cannot come between these changes.
+        // One statement without calls sets both lists, so that no signal handler can throw between the two changes.
         [$this->tasks, $this->keys] = $this->tasks === []
             ? [$values, $keys]
             : [[...$this->tasks, ...$values], [...$this->keys, ...$keys]];

@@ -16,9 +16,9 @@ use Spindle\Worker\MapOutcome;
 use Spindle\Worker\TaskFailedException;
 
 /**
- * One call of map() or mapUnordered(): reads the input in batches, and keeps results for the caller's loop. A task is
- * in the window as soon as its value is read, and until the loop has read its result. The tasks in the window and their
- * bytes are limited, so that memory does not grow with the length of the input.
+ * Runs one call of map() or mapUnordered(): reads the input in batches, and keeps results for the caller's foreach
+ * loop. A task is in the window from the read of its value until the caller has read its result. The window has limits
+ * of tasks and bytes, so that memory does not grow with the length of the input.
  *
  * While the arguments and results in the window have {@see OutcomeQueue::MAX_BYTES} or more, no input is read. When the
  * results alone reach this size, tasks that have not started are taken back from the workers. These tasks wait until
@@ -31,7 +31,7 @@ final class MapRun implements Source
 {
     private static int $lastId = 0;
 
-    /** Maximum tasks in the window: MIN_WINDOW_TASKS, or BATCHES_AHEAD batches per worker if these are more tasks. */
+    /** The window has at most MIN_WINDOW_TASKS tasks, or BATCHES_AHEAD batches per worker if these are more tasks. */
     private const MIN_WINDOW_TASKS = 1024;
     private const BATCHES_AHEAD = 4;
 
@@ -57,16 +57,16 @@ final class MapRun implements Source
     /** Number of tasks with outcomes. */
     private int $settledCount = 0;
 
-    /** Number of tasks whose results the loop has read. */
+    /** Number of tasks whose results the caller has read. */
     private int $deliveredCount = 0;
 
-    /** Bytes of the arguments of the tasks whose results the loop has read. */
+    /** Bytes of the arguments of the tasks whose results the caller has read. */
     private float $deliveredBytes = 0.0;
 
-    /** Whether no more results will be read, because the loop has ended or was cancelled, or the pool was killed. */
+    /** Whether no more results will be read: the caller's loop has ended or was cancelled, or abort() was called. */
     private bool $abandoned = false;
 
-    /** Whether the map is abandoned and no worker has any of its tasks. */
+    /** Whether an abandoned map has ended: no worker has any of its tasks, or {@see abort()} was called. */
     private bool $finished = false;
 
     /** Exception to throw instead of further results. */
@@ -81,7 +81,7 @@ final class MapRun implements Source
     /**
      * @param iterable<mixed, mixed> $input
      * @param bool $keepsFailures whether to yield a MapOutcome for each task, and to continue after failed tasks;
-     *     if workers lack the code of the task, the loop throws in any case
+     *     if workers lack the code of the task, map() throws even then
      */
     public function __construct(
         private readonly TaskDispatcher $dispatcher,
@@ -228,7 +228,7 @@ final class MapRun implements Source
         return $this->queue->lacksOutcomeBefore($number);
     }
 
-    /** Returns whether more of the input may be read: neither the window nor the memory for results is full. */
+    /** Returns whether more input may be read: the window is below both limits, and $queue is not full. */
     public function hasRoom(): bool
     {
         if ($this->queue->isFull) {
@@ -287,7 +287,7 @@ final class MapRun implements Source
         $this->changed->notify();
     }
 
-    /** Returns whether the input and all tasks have ended. If the map is abandoned: whether no worker has its tasks. */
+    /** Returns whether the input and all tasks have ended; for an abandoned map, returns {@see $finished}. */
     public function isSettled(): bool
     {
         return $this->abandoned
@@ -337,7 +337,7 @@ final class MapRun implements Source
         $this->abandon(0.0);
     }
 
-    /** Abandons the map if it was cancelled, even if the event loop has not called {@see cancelled()} yet. */
+    /** Abandons the map and returns true if it was cancelled, even before the event loop calls {@see cancelled()}. */
     private function abandonIfCancelled(Cancellation $cancellation): bool
     {
         try {
@@ -364,7 +364,7 @@ final class MapRun implements Source
         $this->changed->notify();
     }
 
-    /** @return Chunk|null null after the last results */
+    /** @return Chunk|null the next results; null after the last ones */
     private function nextChunk(): ?array
     {
         if ($this->dispatcher->isInFork()) {

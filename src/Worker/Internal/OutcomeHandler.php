@@ -13,7 +13,7 @@ use Spindle\Worker\WorkerCrashedException;
 /** Handles results, items and failures from workers. Retries failed tasks, and requeues tasks of ended workers. */
 final class OutcomeHandler
 {
-    /** Bytes of the header of a RESULTS frame's payload, see {@see WorkerProtocol}. The results follow the header. */
+    /** Size in bytes of the header that precedes the results in a RESULTS frame: see docs/architecture/tasks.md. */
     private const RESULTS_HEAD_BYTES = 41;
 
     /** Number of attempts that have ended. */
@@ -196,9 +196,9 @@ final class OutcomeHandler
 
     /**
      * Retries a task that threw, ended too late, or returned a value that can't be serialized. If the task gets no
-     * further attempt, the failure becomes its outcome, and the original exception is unserialized. That may call
-     * methods of the exception's class, which may use the pool or suspend their fiber. So a later callback of the event
-     * loop unserializes the exception. Before this callback, the pool marks the worker as free.
+     * further attempt, the failure becomes its outcome, and the original exception is unserialized. Unserializing may
+     * run code of the exception's class, and this code may use the pool or suspend its fiber. So a later callback of
+     * the event loop unserializes the exception, after the pool has marked the worker as free.
      *
      * @param \Closure(bool): \Throwable $createFailure its argument says whether to add the original exception
      */

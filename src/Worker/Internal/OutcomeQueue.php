@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /**
- * Outcomes of a {@see MapRun} that the caller's loop has not read. map() reads them in the order of the tasks,
+ * Keeps the outcomes of a {@see MapRun} until the caller reads them. map() yields them in the order of the tasks,
  * mapUnordered() in the order of arrival. A chunk has the outcomes of consecutive tasks that arrived together.
  *
  * The queue becomes full when its results have {@see self::MAX_BYTES}. The queue stays full until at most
@@ -25,14 +25,14 @@ final class OutcomeQueue
     public bool $isFull = false;
 
     /**
-     * Each chunk has: number of tasks, keys, results, bytes of the results, attempt, bytes of the arguments. The array
-     * index is the number of the first task, or for mapUnordered() a number in the order of arrival.
+     * Each chunk has: number of tasks, keys, outcome, bytes of the results, number of the attempt, bytes of the
+     * arguments. The index is the number of the first task, or for mapUnordered() a number in the order of arrival.
      *
      * @var array<int, Chunk>
      */
     private array $chunks = [];
 
-    /** Index in $chunks of the next chunk for the caller's loop. */
+    /** Index in $chunks of the next chunk for the caller. */
     private int $nextIndex = 0;
 
     /** For map(): number of the first task without an outcome. */
@@ -90,7 +90,7 @@ final class OutcomeQueue
     /**
      * @phpstan-impure
      *
-     * @return Chunk|null the next chunk for the loop; null if this chunk has not arrived
+     * @return Chunk|null the next chunk for the caller; null if this chunk has not arrived
      */
     public function shift(): ?array
     {
@@ -107,9 +107,9 @@ final class OutcomeQueue
 
     /**
      * Returns whether tasks of the batch may start although the queue is full. Only the batch with the first task that
-     * has no outcome may start, because map() must yield this outcome before all later results. If the loop has read
-     * all earlier results, the batch may start in any case, because the loop waits for this outcome. Otherwise, the
-     * batch may start only while the queue has less than twice {@see self::MAX_BYTES}.
+     * has no outcome may start, because map() must yield this outcome before all later results. If the caller has read
+     * all earlier results, the batch may always start, because the caller waits for this outcome. Otherwise, the batch
+     * may start only while the queue has less than twice {@see self::MAX_BYTES}. Returns false for mapUnordered().
      */
     public function needs(Batch $batch): bool
     {

@@ -22,7 +22,7 @@ final class PoolActivity
     /** Seconds between two checks whether this process is a fork. No outcome of the pool arrives in a fork. */
     private const FORK_CHECK_INTERVAL = 0.5;
 
-    /** @var array<int, Source> by id: the submissions and the running maps; the first was served least recently */
+    /** @var array<int, Source> submissions and running maps by id; the least recently served source is the first */
     private array $sources;
 
     /** Whether the pool object was destroyed while tasks were open. */
@@ -31,7 +31,7 @@ final class PoolActivity
     /** Whether the pool refuses new tasks. Only this class writes this property. */
     public bool $isClosed = false;
 
-    /** Whether the workers are stopping or have ended. */
+    /** Whether {@see stopIfSettled()} has begun to stop the workers. */
     private bool $stopping = false;
 
     private bool $ended = false;
@@ -124,7 +124,7 @@ final class PoolActivity
 
     /**
      * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped. A cancellation
-     * ends only the wait. The pool still stops its workers when all tasks have outcomes.
+     * ends only the wait. The caller {@see TaskDispatcher::close()} then kills the pool.
      */
     public function close(?Cancellation $cancellation): void
     {

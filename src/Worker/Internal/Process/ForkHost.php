@@ -10,9 +10,9 @@ use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
- * The host: the process whose forks are workers. The host has loaded the autoloaders and the bootstrap file. The host
- * inherits only working directory, umask and environment of the pool's process. The host only forks, sends signals,
- * passes on output and waits.
+ * Runs in the host, the process whose forks are workers. The host has loaded the autoloaders and the bootstrap file.
+ * Before each fork, the host applies the {@see InheritedChanges} of the pool's process. Besides, the host only forks,
+ * sends signals, passes on output and waits.
  */
 final class ForkHost
 {

@@ -7,9 +7,9 @@ namespace Spindle\Worker\Internal\Process;
 use Spindle\Internal\Warnings;
 
 /**
- * Repeats changes of the pool's working directory, umask and environment in the host, the process that forks workers.
- * The next worker inherits the changes. If the bootstrap file has changed the directory, the umask or a variable in the
- * host, that change stays until the pool's process changes the same setting.
+ * Runs in the host, the process that forks workers. Repeats each change that the pool's process has made to its working
+ * directory, umask or environment, so that the next worker inherits the change. A change that the bootstrap file made
+ * in the host stays until the pool's process changes the same setting.
  */
 final class InheritedChanges
 {

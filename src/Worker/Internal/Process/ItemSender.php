@@ -29,7 +29,7 @@ final class ItemSender
     }
 
     /**
-     * Sends all items, then adds the generator's result. The time limit does not include waits for the reader.
+     * Sends all items, then adds the generator's result to $results. The time limit excludes waits for the reader.
      *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      */

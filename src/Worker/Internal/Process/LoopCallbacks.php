@@ -19,7 +19,7 @@ use Revolt\EventLoop\Internal\DriverCallback;
  */
 final class LoopCallbacks
 {
-    /** Largest number of turns of the loop after one task, because a callback could queue itself again and again. */
+    /** Largest number of loop turns after one task. Without a limit, a callback could queue itself again forever. */
     private const MAX_TURNS = 100;
 
     private Driver $driver;
@@ -30,7 +30,7 @@ final class LoopCallbacks
     /** @var array<string> identifiers of the callbacks that stay */
     private array $known = [];
 
-    /** Reference to the identifier that the driver gives to the next callback; null if the driver has no $nextId. */
+    /** Reference to the driver's $nextId, the identifier of the next callback; null if the driver has no $nextId. */
     private ?string $nextId = null;
 
     /** Value of $nextId when the known callbacks were read. */
@@ -56,8 +56,8 @@ final class LoopCallbacks
     }
 
     /**
-     * Cancels timers and runs callbacks that the last task has left. A worker that has loaded Revolt calls this method
-     * after each task. To list all identifiers takes long, so the method first compares two properties of the driver.
+     * Cancels timers and runs queued calls that the last task has left. A worker that has loaded Revolt calls this
+     * method after each task. Listing all identifiers is slow, so this method first checks $nextId and $queue.
      */
     public function removeLeftovers(): void
     {
@@ -116,7 +116,7 @@ final class LoopCallbacks
         return $read($driver);
     }
 
-    /** @return bool whether timers were cancelled. If so, the fibers that waited may have set new timers */
+    /** @return bool whether timers were cancelled. If so, `finally` blocks of their fibers may have set new timers */
     private function cancelTimers(): bool
     {
         $left = array_diff($this->driver->getIdentifiers(), $this->known);
@@ -170,7 +170,7 @@ final class LoopCallbacks
         $turn = $this->driver->defer(static fn() => $suspension->resume());
         try {
             $suspension->suspend();
-        } catch (\Throwable $broken) { // the loop cannot run, but the worker goes on
+        } catch (\Throwable $broken) { // the loop cannot run, but the worker continues
             self::report($broken);
         } finally {
             $this->driver->cancel($turn);

@@ -34,7 +34,7 @@ final class PoolLink implements FrameHandler
 
     private bool $isEnded = false;
 
-    /** Frame that the pool must send first, as its answer to {@see greet()}; null when this frame has arrived. */
+    /** First frame that the pool must send, as its answer to {@see greet()}; null unless this frame is expected. */
     private ?string $welcome = null;
 
     /** @param resource $socket a caller may wait for this stream only while {@see isBuffered()} returns false */
@@ -146,8 +146,8 @@ final class PoolLink implements FrameHandler
     }
 
     /**
-     * Compares the first bytes with the expected frame. Reads as many bytes as this frame has, and not as many as the
-     * received length says, because any process may have sent it.
+     * Compares the first bytes with the expected frame. Reads at most as many bytes as the expected frame has: any
+     * process may have sent these bytes, so the length in the received frame may be wrong.
      */
     private function isWelcomedWith(string $welcome): bool
     {

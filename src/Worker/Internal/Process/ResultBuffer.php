@@ -10,8 +10,8 @@ use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Results of a batch that wait to be sent, in the order of their tasks. The loop that runs tasks adds plain results
- * (null, scalars, short strings) directly to {@see $values}, because a method call takes longer than a tiny task.
+ * Keeps results of a batch until they are sent, in the order of their tasks. {@see Worker} adds plain results (null,
+ * numbers, booleans, short strings) directly to {@see $values}, because a method call takes longer than a tiny task.
  */
 final class ResultBuffer
 {
@@ -31,7 +31,7 @@ final class ResultBuffer
     /** Time at which results were last sent, or the batch began, in nanoseconds of {@see hrtime()}. */
     public int $flushedAt = 0;
 
-    /** @var int nanoseconds that the longest task took */
+    /** @var int nanoseconds that the longest task of the batch has taken */
     private int $longest = 0;
 
     /** Index of the first waiting result in the batch. */
@@ -40,7 +40,7 @@ final class ResultBuffer
     private ValuePacking $packed;
     private bool $hasFailures = false;
 
-    /** @param int $maxResultBytes limit of a result, item or report; for an exception at least SEND_THRESHOLD_BYTES */
+    /** @param int $maxResultBytes largest result, item or report; an exception may always have SEND_THRESHOLD_BYTES */
     public function __construct(private readonly PoolLink $link, private readonly int $maxResultBytes)
     {
         $this->packed = new ValuePacking();
