@@ -80,6 +80,7 @@ final class InlineMap implements InputConsumer
     /** Stops reading. map() throws `$reason` instead of reading its next value. */
     public function kill(ExecutorClosedException $reason): void
     {
+        $this->next = null;
         $this->input->fail($reason);
         $this->changed->notify();
     }

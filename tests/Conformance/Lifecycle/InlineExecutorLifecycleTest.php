@@ -102,6 +102,22 @@ final class InlineExecutorLifecycleTest extends ExecutorLifecycleContract
         self::assertSame(['items'], $gate->names());
     }
 
+    public function testAKilledMapStartsNoTaskForAValueThatItHasRead(): void
+    {
+        $executor = $this->create();
+        $values = static function () use ($executor): \Generator {
+            EventLoop::queue($executor->kill(...));
+            yield 1;
+        };
+        $gate = new Gate($this->path('gate'));
+        $map = static fn(): array => iterator_to_array(
+            $executor->map($values(), static fn(int $value): string => $gate->say((string) $value)),
+        );
+        self::assertRefused(Async::run($map)->await(...));
+
+        self::assertSame([], $gate->names());
+    }
+
     public function testCloseWaitsForAGenerator(): void
     {
         $executor = $this->create();

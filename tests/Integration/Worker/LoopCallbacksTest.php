@@ -101,6 +101,18 @@ final class LoopCallbacksTest extends TestCase
         self::assertGreaterThan($first, $pool->submit(self::countLater(...))->await());
     }
 
+    public function testATimerOfAnotherDriverIsCancelledToo(): void
+    {
+        $pool = new WorkerPool(1);
+        $pool->submit(self::runLoop(...))->await();
+        $pool->submit(static function (): void {
+            EventLoop::setDriver((new EventLoop\DriverFactory())->create());
+            EventLoop::delay(60.0, static function (): void {});
+        })->await();
+
+        self::assertSame([], $pool->submit(static fn(): array => EventLoop::getIdentifiers())->await());
+    }
+
     public function testAnUnreferencedTimerGoesOn(): void
     {
         $pool = new WorkerPool(1);

@@ -64,11 +64,10 @@ final class LoopCallbacks
         $isUnchanged = $this->nextId === $this->knownNextId
             && ($this->nextId !== null || EventLoop::getIdentifiers() === $this->known)
             && $this->queue?->isEmpty() !== false;
-        if ($isUnchanged) {
-            return;
-        }
         if (EventLoop::getDriver() !== $this->driver) {
             $this->useDriver();
+        } elseif ($isUnchanged) {
+            return;
         }
         for ($turn = 0; $turn < self::MAX_TURNS; ++$turn) {
             if ($this->queue?->isEmpty() === false) {
