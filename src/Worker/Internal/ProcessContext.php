@@ -41,7 +41,7 @@ final class ProcessContext implements Context, LauncherEvents
         private readonly float $gracePeriod,
     ) {
         $this->command = [PhpBinary::find($php, 'WorkerPoolOptions'), ...$options, __DIR__ . '/Process/main.php'];
-        if (str_contains(implode('', $this->command), "\0")) { // the frame separates arguments by NUL
+        if (str_contains(implode('', $this->command), "\0")) { // in a RUN frame, NUL separates the arguments
             throw new \ValueError(
                 'The command line of a worker contains a NUL byte. Check the ini setting memory_limit',
             );

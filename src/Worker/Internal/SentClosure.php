@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal;
 /** Serializable form of a closure. {@see ClosurePacker} creates this form, and {@see ClosureUnpacker} reads it. */
 final class SentClosure
 {
-    /** @var array<string, mixed> captured values by name. Closures, also those in arrays, are in serializable form */
+    /** @var array<string, mixed> captured values by name. Serializable forms replace closures, also those in arrays */
     public array $captured = [];
 
     /** @var list<string> names of variables that are captured by reference */
@@ -17,7 +17,7 @@ final class SentClosure
     public array $holders = [];
 
     /**
-     * @param string      $code   PHP code without the opening tag; it returns the closure
+     * @param string      $code   PHP code that returns the closure, without the opening tag
      * @param int         $start  offset of the return statement in the code; declarations and imports precede it
      * @param string      $file   original file of the closure
      * @param object|null $object $this of the closure; null if the closure does not need $this

@@ -28,14 +28,14 @@ final class SerializabilityCheck
 
     /**
      * Value of $deepest if serialize() calls a Serializable::serialize() method. If that method calls serialize(), both
-     * calls must use one table of repeated objects. {@see SerializeLock} would give them two, so the lock is not used.
+     * calls must use one table of repeated objects. {@see SerializeLock} would give them two tables, so it is not used.
      */
     public const MAY_SHARE = \PHP_INT_MAX;
 
-    /** @var array<string, SerializationKind> kind of objects, by class */
+    /** @var array<string, SerializationKind> kinds of checked objects, by class */
     private static array $kinds = [];
 
-    /** @var array<class-string, \ReflectionClass<object>> by class; used since PHP 8.4, which has lazy objects */
+    /** @var array<class-string, \ReflectionClass<object>> by class; for lazy objects, which PHP has since 8.4 */
     private static array $classes = [];
 
     /** @var array<string, \ReflectionMethod> methods that serialize() calls, by class */

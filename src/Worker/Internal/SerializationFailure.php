@@ -12,7 +12,7 @@ final class SerializationFailure
     /** @var array<int|string, true> examined objects and references, by id */
     private array $seen = [];
 
-    /** Exception for the first part whose refused parts were all examined before, as in a cycle of references. */
+    /** Exception for the first part that closes a cycle: all of its refused parts were examined before. */
     private ?UnserializableException $cycle = null;
 
     private function __construct() {}
@@ -61,7 +61,7 @@ final class SerializationFailure
         }
     }
 
-    /** Returns an exception for the first refused part whose own parts are accepted; null if there are only cycles. */
+    /** Returns an exception for the first refused part whose own parts are accepted; null if none exists (a cycle). */
     private function find(mixed $value, string $path, \Throwable $refused): ?UnserializableException
     {
         if (\is_object($value)) {

@@ -19,10 +19,10 @@ use Spindle\Internal\Warnings;
  *
  * Before each task, a worker writes the mark (offsets 0 to 7) and reads the clock. If it last read the limit (offset 16
  * or 24) more than LIMIT_CHECK_NANOSECONDS ago, it reads the limit again. To take tasks back, the pool writes the
- * limit, waits for more than LIMIT_CHECK_NANOSECONDS, and reads the mark. If the worker marks another task after that
- * and has not read the new limit, it last read the limit more than LIMIT_CHECK_NANOSECONDS ago. So the worker reads the
- * limit again, and starts the task only if the task is before the new limit. A processor needs less time than this wait
- * to make its writes visible to other processors.
+ * limit, waits for more than LIMIT_CHECK_NANOSECONDS, and reads the mark. Suppose that the worker marks another task
+ * after that, and has not read the new limit. Then the worker last read the limit more than LIMIT_CHECK_NANOSECONDS
+ * ago. So the worker reads the limit again, and starts the task only if the task is before the new limit. A processor
+ * makes its writes visible to other processors in less time than this wait.
  *
  * Without ext-shmop there is no mark. In this case, a worker sends each result before it starts the next task. So the
  * pool knows which task ran when the worker died. Tasks are never taken back from such a worker.
@@ -32,9 +32,9 @@ final class SharedFlags
     public const LIMIT_CHECK_NANOSECONDS = 20_000;
 
     /**
-     * The lower 31 bits of a key are the name of the memory. The bits above are a random number of extra bytes, which
-     * makes the size unusual. So if memory has this name but another size, it belongs to another program. The pool can
-     * check the size even before the worker has written the OWNER.
+     * The lower 31 bits of a key name the memory: they are the key for shmop_open(). The other bits are a random number
+     * of extra bytes, so that the size is unusual. Memory of this name but of another size belongs to another program.
+     * The pool can check the size even before the worker has written the OWNER.
      */
     private const NAME_MASK = 0x7FFF_FFFF;
     private const MAX_EXTRA_BYTES = 4000;

@@ -15,7 +15,7 @@ interface Source
     /** Returns a number that no other source of the pool has. */
     public function id(): int;
 
-    /** Returns how many workers could be given a batch now. */
+    /** Returns how many batches workers could get from this source now. */
     public function demand(): int;
 
     /** @param int $workers number of workers that share the available tasks */
@@ -25,7 +25,7 @@ interface Source
      * Receives the results of consecutive tasks of a batch. All of these tasks succeeded.
      *
      * @param string|array{string, list<string>} $results from {@see ValuePacking}: encodeList() or decode()
-     * @param int $size approximate size in bytes
+     * @param int $size approximate size of the results in bytes
      */
     public function succeeded(Batch $batch, int $from, int $count, string|array $results, int $size): void;
 
@@ -39,6 +39,6 @@ interface Source
     /** Stops reading the input of a map() call. */
     public function close(): void;
 
-    /** Fails submitted tasks that no worker has had. Ends a map() call; its tasks get no further outcomes. */
+    /** Fails submitted tasks that no worker has received. Ends a map() call; its tasks get no further outcomes. */
     public function abort(\Throwable $reason): void;
 }

@@ -25,7 +25,7 @@ final class SourceFile
         $this->closures = (new ClosureReader($file, $text, $tokens, $topLevel))->closures();
     }
 
-    /** Returns whether PHP cannot have loaded this version and `$other`: both declare the same class or function. */
+    /** Returns whether PHP cannot have loaded both versions, because both declare the same class or function. */
     public function excludes(self $other): bool
     {
         $both = array_intersect_key($this->declared, $other->declared);
@@ -33,7 +33,7 @@ final class SourceFile
             return $both !== [];
         }
 
-        // Only functions count: PHP declares them before the file runs, but a run may end before it declares a class.
+        // Only functions count: PHP declares them before the file runs. The run may end before PHP declares a class.
         return array_filter(
             array_keys($both),
             static fn(string $name): bool => str_starts_with($name, 'function '),

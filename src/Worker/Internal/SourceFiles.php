@@ -26,7 +26,7 @@ final class SourceFiles
 
     private const ALTERNATIVE = 'submit an invokable object, whose class the worker loads itself';
 
-    /** @var array<string, array{SourceFile, ?string, float}> source, identity and time of reading, by file */
+    /** @var array<string, array{SourceFile, ?string, float}> by file: source, identity (null: unchecked), time read */
     private static array $files = [];
 
     /** @var \WeakMap<\Closure, ClosureSource>|null */
@@ -120,14 +120,14 @@ final class SourceFiles
     /** @throws UnserializableException if PHP may have loaded another version of the file or line */
     private static function file(string $file, int $line, string $place): SourceFile
     {
-        $sources = self::$files[$file] ?? self::capture($file, $place);
-        [$source, $identity, $captured] = $sources;
+        $cached = self::$files[$file] ?? self::capture($file, $place);
+        [$source, $identity, $readAt] = $cached;
         if ($identity === null || $identity === LoadedFiles::identity($file) || self::isLoaded($source, $file, $line)) {
             return $source;
         }
 
         $changed = LoadedFiles::changeTime($file);
-        throw self::changed($place, $file, $changed, 'after its source was read at %s', $captured);
+        throw self::changed($place, $file, $changed, 'after its source was read at %s', $readAt);
     }
 
     /** @return array{SourceFile, ?string, float} */

@@ -10,10 +10,10 @@ use Spindle\Internal\WeakTimer;
 /** Counts workers that ended before they began a task. Decides when the pool gives up and fails the waiting tasks. */
 final class StartBackoff
 {
-    /** Number of consecutive failures after which the pool gives up. Each failure left the pool without a worker. */
+    /** The pool gives up after this many consecutive failures, each of which left the pool without a worker. */
     private const MAX_FAILURES = 5;
 
-    /** After this many nanoseconds without a failure, a pool that has given up counts its failures from 0. */
+    /** After this many nanoseconds without a failure, a pool that has given up counts from 0 again. */
     private const FAILURE_MEMORY_NANOSECONDS = 10_000_000_000;
 
     /** Seconds from a failure to the next start of a worker, if the pool still has other workers. */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Finds calls that name a class, such as `Job::run()`. PHP calls run() on $this if $this is an object of Job. */
+/** Finds calls that name a class, such as `Job::run()`. PHP calls a non-static run() on $this if $this is a Job. */
 final class StaticCalls
 {
     /** Placeholder for the name of a class or method that the code computes when it runs. */
@@ -23,7 +23,7 @@ final class StaticCalls
      *
      * @return list<array{string, string, bool}> an entry for each call and callable: the class, as written or fully
      *     qualified; the method; and whether `static` in the method may mean another class if the closure has no $this.
-     *     The last value is false for calls, and for callables with the string 'self', 'parent' or 'static' as class
+     *     The third value is false for calls, and for callables with the string 'self', 'parent' or 'static' as class
      */
     public static function of(SourceTokens $source, array $own): array
     {
@@ -126,7 +126,7 @@ final class StaticCalls
             default => self::qualified(self::content($last)),
         };
         // In a closure without $this, ['self', 'run'] passes on the class that `static` means. [self::class, 'run']
-        // does not: `static` in run() is then the named class.
+        // does not: there, `static` in run() means the named class.
         $isKeyword = $last->is(\T_CONSTANT_ENCAPSED_STRING) && $class[0] !== '\\';
 
         return [$class, $isLiteral ? self::content($method) : self::COMPUTED, !$isKeyword];
@@ -137,7 +137,7 @@ final class StaticCalls
         return str_replace('\\\\', '\\', trim($string->text, '\'"'));
     }
 
-    /** Returns a class name from a string as code would write it. In strings, class names are fully qualified. */
+    /** Adds a leading backslash to a class name from a string, because PHP reads such a name as fully qualified. */
     private static function qualified(string $class): string
     {
         return \in_array(strtolower($class), self::KEYWORDS, true) ? $class : '\\' . ltrim($class, '\\');

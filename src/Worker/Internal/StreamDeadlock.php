@@ -14,7 +14,7 @@ use Spindle\Internal\WeakTimer;
  */
 final class StreamDeadlock
 {
-    /** Seconds until the deadlock is certain. A generator with few items needs no reader, and ends earlier. */
+    /** Seconds until the deadlock counts as certain. A generator with few items needs no reader, and ends earlier. */
     private const CERTAIN_AFTER = 0.1;
 
     private ?string $timer = null;
@@ -45,11 +45,11 @@ final class StreamDeadlock
         $workers = $this->workers->all();
         foreach ($workers as $worker) {
             $batch = $worker->streamBatch;
-            $isUnreachable = $batch?->source instanceof MapRun
+            $delaysEarlierTask = $batch?->source instanceof MapRun
                 && $batch->source->lacksOutcomeBefore($batch->first + $worker->streamIndex)
                 && $worker->createKillFailure === null
                 && !$this->backlog->isDelayed($batch->source);
-            if (!$isUnreachable) {
+            if (!$delaysEarlierTask) {
                 return false;
             }
         }

@@ -21,7 +21,7 @@ final class Submission extends EncodedValue
     /** Whether the outcome is a generator that has not ended. */
     private bool $isStreaming = false;
 
-    /** @param DeferredFuture<mixed>|null $deferred null after the outcome: its future would keep a generator alive */
+    /** @param DeferredFuture<mixed>|null $deferred null after the outcome: the future would keep a generator alive */
     public function __construct(string $code, int $kind, private ?DeferredFuture $deferred)
     {
         parent::__construct($code, $kind);

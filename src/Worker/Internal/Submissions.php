@@ -24,7 +24,7 @@ final class Submissions implements Source
     /** Number of tasks that were never in a batch and are not withdrawn. */
     private int $waitingCount = 0;
 
-    /** @var \WeakMap<Submission, Cancellation> tasks that can be cancelled */
+    /** @var \WeakMap<Submission, Cancellation> cancellations of the tasks that have one */
     private \WeakMap $cancellations;
 
     public function __construct(private readonly PoolEvents $pool)
@@ -63,7 +63,7 @@ final class Submissions implements Source
         if (!$submission->isWaiting) {
             return false;
         }
-        $submission->isWaiting = false; // take() skips it later
+        $submission->isWaiting = false; // take() skips the task later
         if (--$this->waitingCount === 0) {
             $this->waiting = new \SplQueue();
         }

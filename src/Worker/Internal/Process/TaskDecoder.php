@@ -13,7 +13,7 @@ final class TaskDecoder
 {
     private const MAX_CACHED_CALLABLES = 256;
 
-    /** Key of closure signatures; static, so that a task that dumps this object does not print the key. */
+    /** Key that verifies signatures of closures. Static, so that a dump of this object does not show the key. */
     private static string $key = '';
 
     /** @var array<int, string> encoded callable of each map() call, by the id of the call */
@@ -42,7 +42,7 @@ final class TaskDecoder
         return isset($this->callables[$id]);
     }
 
-    /** Decodes and calls the callable of WorkerPoolOptions(initialize:), which the settings of the worker contain. */
+    /** Decodes and runs the callable of WorkerPoolOptions(initialize:). `$code` comes from the worker's settings. */
     public function call(string $code): void
     {
         TaskCode::run($code, self::$key);
@@ -56,7 +56,7 @@ final class TaskDecoder
     public function submittedTask(string $code, int $kind): \Closure
     {
         if ($kind !== WorkerProtocol::STRING) {
-            return $this->decode($code); // not cached: TaskCode::encode() did not set $isPure, so state is possible
+            return $this->decode($code); // not cached: a task that is not pure (see TaskCode::encode()) may have state
         }
         if (\count($this->callables) >= self::MAX_CACHED_CALLABLES && !isset($this->callables[$code])) {
             $this->callables = [];

@@ -10,10 +10,10 @@ use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
- * The host: the process whose threads are workers. It loads no code of the application. It only starts threads, ends
- * threads and waits. In ext-parallel 1.2, a Future reads freed memory if its closure ended by exit() or an exception.
- * So this class uses no Future. It passes two closures to each thread. The first closure is the worker. The second
- * runs when the first has ended in any way, and reports that end through a socket. Each Runtime runs only one worker.
+ * The host: the process whose threads are workers. The host loads no code of the application. The host only starts
+ * threads, ends threads and waits. Each thread (Runtime) runs only one worker. In ext-parallel 1.2, a Future reads
+ * freed memory if its closure ended by exit() or an exception. So this class uses no Future, but gives each thread two
+ * closures. The first runs the worker. When the first has ended in any way, the second reports this through a socket.
  */
 final class ThreadHost
 {
@@ -32,7 +32,7 @@ final class ThreadHost
 
     public function run(): never
     {
-        set_error_handler(null); // a handler that auto_prepend_file has set could throw, in spite of `@`
+        set_error_handler(null); // otherwise, a handler that auto_prepend_file has set could throw, in spite of `@`
         $this->link->send(WorkerProtocol::READY, 0, '');
         while (true) {
             $reads = [-1 => $this->link->socket] + array_map(static fn(array $pair): mixed => $pair[0], $this->ends);
@@ -88,7 +88,7 @@ final class ThreadHost
         /** @var array{sharedMemoryKey: int} $fields */
         $fields = ValueSerializer::unserializeData($settings);
         $this->sharedMemoryKeys[$id] = $fields['sharedMemoryKey'];
-        // The thread compiles these closures again. ext-parallel allows only few language constructs in such closures.
+        // A closure for ext-parallel must not yield, use references, or declare classes or functions. Loaded files may.
         $thread->run(static function (string $classes, string $settings) {
             require $classes;
             WorkerBoot::inThread($settings);

@@ -24,8 +24,8 @@ final class ThrownFailure
             [$part, $data] = [$part->getPrevious(), $data->previous];
         }
         if ($part !== null) {
-            // Thrown keeps only a limited number of previous exceptions. For the others, no trace without arguments
-            // exists. So only the data is sent.
+            // Thrown keeps only a limited number of previous exceptions. The omitted exceptions still have traces with
+            // arguments. So only the data is sent, and not the object.
             return $packing->head() . $packing->bytes();
         }
         try {
@@ -38,8 +38,8 @@ final class ThrownFailure
     }
 
     /**
-     * Replaces the file, line and trace of an exception by those of `$data`, which name the file in which a closure was
-     * written. The new trace has no arguments, because arguments may be secret and often cannot be serialized.
+     * Replaces the file, line and trace of an exception by those of `$data`. `$data` names the original files of
+     * closures. The new trace has no arguments, because arguments may be secret and often cannot be serialized.
      */
     private static function replaceTrace(\Throwable $thrown, Thrown $data): void
     {

@@ -30,7 +30,7 @@ final class Worker
     private readonly ItemSender $items;
     private ?\Shmop $sharedMemory = null;
 
-    /** The shared memory, for the start time of each task ({@see SharedFlags}); null without a time limit. */
+    /** Shared memory in which the worker records when each task starts; null without a time limit. */
     private ?\Shmop $clock = null;
 
     /** Context of the tasks of the last batch. The next batch reuses the context if it has the same attempt number. */
@@ -45,7 +45,7 @@ final class Worker
     /**
      * @param int    $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
      * @param bool   $timed whether to record in the shared memory when each task starts
-     * @param int|null $maxMemoryGrowthBytes bytes of memory growth after which no further task of a batch is started
+     * @param int|null $maxMemoryGrowthBytes bytes of memory growth after which a batch ends early; null for no limit
      * @param bool   $restoresState whether to restore {@see InitialState} after each task
      */
     public function __construct(
@@ -65,7 +65,7 @@ final class Worker
         $this->items = new ItemSender($link, $this->lifecycle, $this->results);
     }
 
-    /** Starts to send output to the pool, and to record which task is running. */
+    /** Sets up output, exit report and SIGTERM handler, and creates the shared memory. */
     public function attach(): void
     {
         $this->sharedMemory = $this->lifecycle->begin();
@@ -161,13 +161,13 @@ final class Worker
     }
 
     /**
-     * Runs the tasks of a batch. This loop does only what every task needs: more work would take longer than a tiny
-     * task. {@see checkBefore()} does all other work. During tiny tasks, the loop calls checkBefore() only once in
-     * SharedFlags::LIMIT_CHECK_NANOSECONDS.
+     * Runs the tasks of a batch. In the loop, each further function call would take longer than a tiny task. So the
+     * loop calls {@see finishTask()} only if necessary. If tasks have no time limit, the loop calls
+     * {@see checkBefore()} at most once in SharedFlags::LIMIT_CHECK_NANOSECONDS.
      *
      * @param string                                 $kinds    kind of each item, as a byte; '' for plain arguments
-     * @param array<int, bool|int|float|string|null> $items    arguments or tasks. The caller must keep no copy, because
-     *     each item is released after its task
+     * @param array<int, bool|int|float|string|null> $items    arguments or tasks. The caller must keep no copy: a copy
+     *     would keep each item in memory after the item's task
      * @param int                                    $maxDelay nanoseconds that a result may wait for later results: 0
      *     or MAX_RESULT_DELAY_NANOSECONDS
      */
@@ -191,7 +191,7 @@ final class Worker
                 [$limit, $now, $nextCheck] = $this->checkBefore($i, $limit, $now, $startedAt, $maxDelay);
                 $loop = $this->loop;
                 if ($i >= $limit) {
-                    break; // the pool gives the remaining tasks to another worker
+                    break; // the remaining tasks return to the pool
                 }
             }
             $startedAt = $now;
@@ -289,7 +289,7 @@ final class Worker
     }
 
     /**
-     * Erases the task's start time, releases its result or exception, restores the initial state, and sends results.
+     * Erases the start time, releases the result or exception, restores the initial state, and sends results if due.
      *
      * @param int|null $maxDelay as in {@see runTasks()}; null after the last task
      * @param-out null $value

@@ -83,7 +83,7 @@ final class WorkerBoot
         self::work();
     }
 
-    /** @param int $descriptor descriptor of a socket that reports the end of the thread to its host */
+    /** @param int $descriptor descriptor of the socket through which the thread reports its end to the host */
     public static function endThread(int $descriptor): void
     {
         self::$current?->worker?->reportExit();
@@ -105,7 +105,7 @@ final class WorkerBoot
         return self::$siblings;
     }
 
-    /** Returns whether a file is left to load. A process loads its files in main.php, which has the global scope. */
+    /** Returns whether a file is left to load. Processes load files in main.php, whose code has the global scope. */
     public static function hasFile(): bool
     {
         return self::current()->files !== [];

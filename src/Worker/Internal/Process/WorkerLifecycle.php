@@ -12,8 +12,8 @@ use Spindle\Worker\Internal\SharedFlags;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
- * Starts and ends a worker. Sends the output and reports of tasks, and a report of the worker's end. SIGTERM never ends
- * a worker while it sends a frame, but SIGKILL may. A process that a task has forked sends no frames.
+ * Handles the start and the end of a worker. Sends the output and the reports of tasks, and the worker's exit report.
+ * SIGTERM never ends a worker in the middle of a frame; SIGKILL may do so. A fork that a task has made sends no frames.
  */
 final class WorkerLifecycle
 {
@@ -28,7 +28,7 @@ final class WorkerLifecycle
 
     private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR;
 
-    /** Kind of code that is running. During RUNNING_OWN_CODE, SIGTERM waits for the next {@see setState()}. */
+    /** Current activity. In RUNNING_OWN_CODE (Spindle's code), SIGTERM takes effect at the next {@see setState()}. */
     public int $state = self::WAITING_FOR_FRAME;
 
     /** Whether the worker receives or decodes the data of tasks. */
@@ -62,8 +62,8 @@ final class WorkerLifecycle
 
     /**
      * @param int  $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
-     * @param bool $isThread whether this is a thread. A thread handles no signals, and {@see WorkerBoot::endThread()}
-     *     reports its exit
+     * @param bool $isThread whether the worker is a thread. A thread handles no signals, and
+     *     {@see WorkerBoot::endThread()} reports the thread's exit
      */
     public function __construct(
         private readonly PoolLink $link,
@@ -84,7 +84,7 @@ final class WorkerLifecycle
             if (\function_exists('pcntl_signal')) {
                 pcntl_async_signals(true);
                 // `false`: PHP does not restart system calls, so SIGTERM ends the wait for a frame. With `true`, the
-                // handler would run only after the frame.
+                // handler would run only after a frame has arrived.
                 pcntl_signal(self::SIGTERM, $this->terminate(...), false);
             }
         }
@@ -163,7 +163,7 @@ final class WorkerLifecycle
         }
     }
 
-    /** Sets the state after a task threw. In a fork that the task made, rethrows the exception: PHP reports it. */
+    /** Sets the state after a task threw. In a fork that the task made, rethrows the exception, and PHP reports it. */
     public function handleFailure(\Throwable $thrown): void
     {
         if (getmypid() !== $this->pid) {
