@@ -104,7 +104,7 @@ final class LoopCallbacksTest extends TestCase
     public function testATimerOfAnotherDriverIsCancelledToo(): void
     {
         $pool = new WorkerPool(1);
-        $pool->submit(self::runLoop(...))->await();
+        $pool->submit(static fn(): array => EventLoop::getIdentifiers())->await();
         $pool->submit(static function (): void {
             EventLoop::setDriver((new EventLoop\DriverFactory())->create());
             EventLoop::delay(60.0, static function (): void {});
