@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker;
 
 /**
- * Value or failure of one task of {@see Executor::mapOutcomes()} or {@see Executor::mapOutcomesUnordered()}.
+ * Result or failure of one task of {@see Executor::mapOutcomes()} or {@see Executor::mapOutcomesUnordered()}.
  *
  * @template-covariant TValue
  */

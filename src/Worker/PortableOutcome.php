@@ -10,7 +10,7 @@ use Spindle\Worker\Internal\ValuePacking;
 use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
-/** Encodes the outcome of a {@see PortableTask} in the process that ran it, and decodes it in the caller's process. */
+/** Encodes the outcome of a {@see PortableTask} where the task ran. Decodes the outcome in the caller's process. */
 final class PortableOutcome
 {
     private const CRASHED = 8;
@@ -54,13 +54,13 @@ final class PortableOutcome
         return \chr(WorkerProtocol::UNSERIALIZABLE) . serialize([$refused->path, $refused->what, $refused->advice]);
     }
 
-    /** Encodes a failure that is sent instead of an outcome of `$size` bytes, which exceeds the size limit. */
+    /** Encodes the failure of a task whose outcome or item exceeds the size limit. `$size`: bytes of this value. */
     public static function tooLarge(int $size): string
     {
         return \chr(self::TOO_LARGE) . pack('P', $size);
     }
 
-    /** Returns the size in bytes of an outcome that exceeded the size limit; null for any other outcome. */
+    /** Returns the size in bytes of the outcome or item that exceeded the size limit; null for any other outcome. */
     public static function excessSize(string $bytes): ?int
     {
         if (\ord($bytes[0] ?? "\0") !== self::TOO_LARGE) {
@@ -72,7 +72,7 @@ final class PortableOutcome
         return $size[1];
     }
 
-    /** @param float|null $timeout time limit in seconds; only a TaskTimeoutException needs it */
+    /** @param float|null $timeout time limit of the task in seconds; not used for a WorkerCrashedException */
     public static function failed(WorkerCrashedException|TaskTimeoutException $failure, ?float $timeout): string
     {
         return $failure instanceof WorkerCrashedException
@@ -89,7 +89,7 @@ final class PortableOutcome
             : \chr(self::TIMED_OUT) . serialize($timeout);
     }
 
-    /** Returns the exception that the task threw; null for other outcomes. Unserializes only {@see Thrown} objects. */
+    /** Returns the exception if the task threw or was unreadable, or null. Unserializes only {@see Thrown} objects. */
     public static function thrown(string $bytes): ?Thrown
     {
         $bytes = self::isUnreadable($bytes) ? substr($bytes, 1) : $bytes;
@@ -102,7 +102,7 @@ final class PortableOutcome
         return $thrown instanceof Thrown ? $thrown : null;
     }
 
-    /** Returns the outcome with text appended to the message of the task's exception; other outcomes unchanged. */
+    /** Appends text to the message of the exception in an outcome. Returns an outcome without exception unchanged. */
     public static function withNote(string $bytes, string $text): string
     {
         $thrown = self::thrown($bytes);
@@ -168,7 +168,7 @@ final class PortableOutcome
     }
 
     /**
-     * Decodes a value that a task reported by {@see TaskContext::report()}.
+     * Decodes a value that a task reported with {@see TaskContext::report()}.
      *
      * @throws TaskFailedException when a class is missing in this process, or throws while its object is unserialized
      */

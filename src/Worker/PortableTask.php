@@ -9,7 +9,7 @@ use Spindle\Worker\Internal\ValueSerializer;
 
 /**
  * A task whose code, argument and outcome are bytes. An {@see Executor} that runs tasks on other machines sends the
- * bytes. On the other machine, a process submits the task to a pool. This process does not need the task's classes.
+ * bytes. On the other machine, a process submits the task to a pool. That process does not need the task's classes.
  *
  *     $code = PortableTask::encode($task);                                       // in the caller
  *     $bytes = $pool->submit(new PortableTask($code, null, 1, $id))->await();    // on the other machine
@@ -33,9 +33,9 @@ final class PortableTask
      * @param string|null $argument       from {@see encodeArgument()}; null for a task without an argument
      * @param int         $attempt        value of {@see TaskContext::$attempt} in the task
      * @param string|null $idempotencyKey value of {@see TaskContext::$idempotencyKey} in the task
-     * @param int|null    $maxResultBytes size limit of the outcome and of each item, in bytes; null for no limit
      * @param bool        $announced      whether the pool's $onReport receives [$idempotencyKey] when the task starts.
      *                                    Reports by the task always arrive as [$idempotencyKey, serialized value]
+     * @param int|null    $maxResultBytes size limit of the outcome and of each item, in bytes; null for no limit
      */
     public function __construct(
         private readonly string $code,
@@ -63,7 +63,7 @@ final class PortableTask
     }
 
     /**
-     * Runs the task. An exception of the task is returned as its outcome, not thrown.
+     * Runs the task. If the task throws, returns the exception as the outcome.
      *
      * @return string|\Generator<int, string, mixed, string> outcome for {@see PortableOutcome::read()}. For a generator
      *     task, a generator that yields items for {@see PortableOutcome::item()} and returns the outcome
@@ -162,8 +162,8 @@ final class PortableTask
     }
 
     /**
-     * Returns whether tasks of different callers may share a callable. The callable must not have an object, captured
-     * variables or a closure's static variables, in which a task could leave data for a task of another caller.
+     * Returns whether tasks of different callers may share a callable. A task could leave data for a task of another
+     * caller in an object, captured variables or a closure's static variables. So the callable must have none of these.
      */
     private static function mayShare(\Closure $callable): bool
     {

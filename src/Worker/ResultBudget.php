@@ -10,11 +10,11 @@ use Spindle\Internal\NotCopyable;
 use Spindle\Internal\WeakTimer;
 
 /**
- * Limits the bytes of large results that are in this process at the same time: see {@see WorkerPoolOptions::$budget}.
+ * Limits the bytes of large results that this process receives at the same time: see {@see WorkerPoolOptions::$budget}.
  *
- * When the pool must still read more than 64 KiB of a worker's result, it waits until these bytes fit into the unused
- * part of the budget. While no byte of the budget is used, a result of any size fits. The pool releases the bytes when
- * the application receives the result. An application that keeps it can count it again with {@see forceAcquire()}.
+ * If more than 64 KiB of a worker's result are unread, the pool reads these bytes only when they fit into the unused
+ * budget. While no budget is used, a result of any size fits. The bytes count until the result has arrived. Items of at
+ * least 1 MiB count until they are read. An application can count bytes longer with {@see forceAcquire()}.
  */
 final class ResultBudget
 {
@@ -49,7 +49,7 @@ final class ResultBudget
         return $this->used >= $this->maxBytes;
     }
 
-    /** Counts bytes as used, even if they exceed the budget. Later reservations wait until enough is released. */
+    /** Counts bytes as used, even if they exceed the budget. Reservations then wait until enough bytes are released. */
     public function forceAcquire(int $bytes): void
     {
         $this->used += $bytes;
@@ -66,10 +66,10 @@ final class ResultBudget
     }
 
     /**
-     * Counts bytes as used now if there is room, otherwise as soon as there is room.
+     * Counts bytes as used: now if they fit and no earlier reservation is waiting, otherwise later.
      *
-     * @param \Closure(): bool $later called when the bytes are counted after a wait. If $later returns false, nothing
-     *     needs the bytes any more, and they are released immediately
+     * @param \Closure(): bool $later called when the bytes are counted later; returns whether they are still needed.
+     *     If not, the budget releases them immediately
      *
      * @return bool whether the bytes were counted now
      */

@@ -49,7 +49,7 @@ final class Task
 
     /**
      * Adds a callback for the task's failure: usually a {@see TaskException}, or an exception of a then() callback.
-     * Each callback gets the failure, unless an earlier callback throws.
+     * Each callback gets the failure, unless an earlier catch() callback throws.
      *
      * @param callable(\Throwable): mixed $callback
      *

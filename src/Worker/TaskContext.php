@@ -6,7 +6,7 @@ namespace Spindle\Worker;
 
 use Amp\Cancellation;
 
-/** Information and operations for the task that is running. */
+/** Gives the running task its attempt number, id and cancellation. Sends reports of the task to the caller. */
 final class TaskContext
 {
     private static ?self $current = null;
@@ -25,7 +25,7 @@ final class TaskContext
         public readonly int $attempt,
         private readonly \Closure $cancellation,
         private readonly \Closure $report,
-        /** Id of the task, the same in all attempts; null if no RemoteExecutor runs the task. */
+        /** Id of a task of a RemoteExecutor, the same in all attempts; null for tasks of other executors. */
         public readonly ?string $idempotencyKey = null,
     ) {}
 
@@ -56,9 +56,9 @@ final class TaskContext
     /**
      * Returns a cancellation that is requested when the task is cancelled or exceeds its time limit.
      *
-     * After the request, a task that has called this method may run for {@see WorkerPoolOptions::$gracePeriod} more
-     * seconds. The task can pass the cancellation to its operations. A task that has not called this method is ended
-     * immediately. In a thread, or without ext-pcntl, every task is ended immediately.
+     * The task can pass the cancellation to its operations. In a {@see WorkerPool}, a task that has called this method
+     * may run for {@see WorkerPoolOptions::$gracePeriod} more seconds after the request. A task that has not called
+     * this method is ended immediately. In a thread, or without ext-pcntl, every task is ended immediately.
      */
     public function cancellation(): Cancellation
     {
@@ -66,7 +66,7 @@ final class TaskContext
     }
 
     /**
-     * Passes a value, such as the progress of the task, to the caller's function {@see WorkerPoolOptions::$onReport}.
+     * Passes a value, such as the task's progress, to the executor's $onReport: {@see WorkerPoolOptions::$onReport}.
      *
      * @throws UnserializableException
      */

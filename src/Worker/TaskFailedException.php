@@ -28,7 +28,7 @@ final class TaskFailedException extends TaskException
         mixed $key,
         bool $isTaskMissing = false,
     ): self {
-        [$class] = explode("\0", $thrown->class); // the rest of an anonymous class's name is a generated file name
+        [$class] = explode("\0", $thrown->class); // an anonymous class has a name with NUL and a generated file name
         $isMissing = TaskCode::isMissing($thrown->class, $thrown->message);
         $how = $isMissing
             ? " did not run: {$thrown->message}"

@@ -24,10 +24,10 @@ final class TaskGroup
 
     private int $runningCount = 0;
 
-    /** @var \SplQueue<array{Task<mixed>, mixed, ?\Throwable}> ended tasks and their outcomes */
+    /** @var \SplQueue<array{Task<mixed>, mixed, ?\Throwable}> ended tasks whose callbacks have not run */
     private readonly \SplQueue $ended;
 
-    /** Notified when a task has ended. {@see wait()} waits for this while it has no callbacks to run. */
+    /** Notified when a task has ended. While no callback can run, {@see wait()} waits for this condition. */
     private readonly Condition $taskEnded;
     private bool $isRunning = false;
 
@@ -73,8 +73,8 @@ final class TaskGroup
     /**
      * Runs all tasks and their callbacks, and returns when no task is left. Then the caller may add and run more tasks.
      *
-     * A failure that no catch() handles does not stop other tasks. When all tasks are done, the first such failure is
-     * thrown, and {@see failures()} returns all of them. An exception of a catch() callback is such a failure, too.
+     * A failure is unhandled if the task has no catch() callback, or if a catch() callback threw it. Unhandled failures
+     * do not stop other tasks. When all tasks are done, wait() throws the first one, and {@see failures()} has all.
      *
      * Cancellation: ends running tasks and drops waiting tasks. Their callbacks do not run. Throws CancelledException.
      *

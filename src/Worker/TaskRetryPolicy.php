@@ -23,7 +23,7 @@ final class TaskRetryPolicy
      * @param bool                                $onCrash   whether to retry a task whose worker crashed; at most once
      * @param bool                                $onTimeout whether to retry a task that exceeded its time limit
      * @param bool|list<class-string<\Throwable>> $onThrow   whether to retry after an exception, or after which types
-     * @param float                               $delay     seconds before the first retry; 0 for no pause
+     * @param float                               $delay     seconds before the first retry; 0 for no delays
      * @param float                               $factor    factor by which the delay grows with each retry
      * @param float                               $maxDelay  largest delay in seconds
      * @param float                               $jitter    largest share of a delay that is subtracted at random. With
@@ -45,7 +45,7 @@ final class TaskRetryPolicy
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 
-    /** @param int $crashes number of attempts so far in which the worker crashed */
+    /** @param int $crashes number of attempts, including the last one, in which the worker crashed */
     public function shouldRetry(TaskException $failure, int $attempts, int $crashes): bool
     {
         return $attempts <= $this->retries && match (true) {

@@ -10,7 +10,7 @@ use Spindle\Worker\Internal\ClosureStream;
 /** An exception or error from another process, as data. Its class need not exist in this process. */
 final class Thrown
 {
-    /** Maximum length of a chain of previous exceptions, because unserialize() reads a limited number of levels. */
+    /** Maximum exceptions in a chain, including the first, because unserialize() reads a limited number of levels. */
     private const MAX_CHAIN_LENGTH = 100;
 
     /**
@@ -70,7 +70,7 @@ final class Thrown
     }
 
     /**
-     * Returns a stack frame without arguments and object. Omits values of the wrong type, which reflection can set.
+     * Returns a stack frame without arguments and object. Drops values of a wrong type: reflection can change a trace.
      *
      * @param array<string, mixed> $frame
      *

@@ -13,7 +13,7 @@ final class UnserializableException extends \RuntimeException implements Spindle
         string $message,
         /** Path to the part that cannot be sent, in PHP syntax: `$argument['user']->connection`. */
         public readonly string $path,
-        /** Description of that part, such as "an open stream". */
+        /** Description of the part that cannot be sent, such as "an open stream". */
         public readonly string $what,
         /** Advice, such as "send its contents as an array"; may be empty. */
         public readonly string $advice,

@@ -7,12 +7,12 @@ namespace Spindle\Worker;
 /** The kind of workers: processes, forks or threads. */
 enum WorkerContext
 {
-    /** A new PHP process. Inherits only working directory, umask and environment of this process. Works everywhere. */
+    /** A PHP process that inherits only working directory, umask and environment from this one. Needs no extension. */
     case Process;
 
     /**
-     * A fork of a process that has only loaded the autoloaders and the bootstrap file. Forks inherit the same as a new
-     * process, but start faster and share the memory of loaded code. Needs ext-pcntl and ext-posix.
+     * A fork of a process that has only loaded the autoloaders and the bootstrap file. Forks inherit the same state as
+     * new processes, but start faster and share the memory of loaded code. Needs ext-pcntl and ext-posix.
      */
     case Fork;
 

@@ -123,7 +123,7 @@ final class WorkerPool implements Executor, Statistics
     }
 
     /**
-     * Changes the number of workers. When the number decreases, running tasks finish first.
+     * Changes the number of workers. When the number decreases, surplus workers stop after their current tasks.
      *
      * @throws \ValueError         when $workers is below 1
      * @throws ExecutorClosedException in a fork of the process that created the pool
@@ -138,8 +138,8 @@ final class WorkerPool implements Executor, Statistics
      * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped.
      *
      * A running map() still yields the results of the values that it has read. Then it throws ExecutorClosedException,
-     * unless it had reached the end of the input before close(). The end of an iterator is reached only when map() has
-     * asked for a value after the last one. If a loop over results calls close(), the pool keeps all further results of
+     * unless it had reached the end of the input before close(). map() reaches the end of an iterator only when it asks
+     * for a value after the last one. If a loop over results calls close(), the pool keeps all further results of
      * this loop in memory, because the loop can't read them before close() returns. For a generator task, close() waits
      * until the task has ended or the caller's generator was destroyed.
      *
@@ -181,8 +181,8 @@ final class WorkerPool implements Executor, Statistics
      * Returns counts of workers and tasks.
      *
      * - `workers`: existing workers; `in_use`: workers with a task; `max`: the pool's size
-     * - `waiting`: tasks that no worker has: submitted, taken back from a worker before they began, or to be retried
-     * - `attempts_total`: ended attempts; `failed_total`: failed attempts; `crashed_total`: attempts with a crash
+     * - `waiting`: tasks without a worker: submitted, taken back from a worker before they began, waiting for a retry
+     * - `attempts_total`: ended attempts; `failed_total`: failed ones; `crashed_total`: attempts whose worker crashed
      */
     public function statistics(): array
     {

@@ -11,7 +11,7 @@ use Spindle\Internal\WorkingDirectory;
 /** Options of a {@see WorkerPool} besides its size and retries. */
 final class WorkerPoolOptions
 {
-    /** Smallest maxLifetime, in seconds. A worker that expires before its first task would be replaced endlessly. */
+    /** Smallest maxLifetime, in seconds. With less, workers could expire before their first tasks, again and again. */
     private const MIN_LIFETIME_SECONDS = 0.001;
 
     /** Smallest memoryLimit, in bytes. PHP and Composer's autoloader alone need half of this number. */
@@ -47,7 +47,7 @@ final class WorkerPoolOptions
      * @param bool $restoreState whether a worker restores its state after each task: the working directory, php.ini
      *     settings, locale, time zone, umask and environment that the worker had before its first task. This costs
      *     about 15 µs per task
-     * @param ResultBudget|null $budget limits the bytes of large results in this process; null for no limit
+     * @param ResultBudget|null $budget limits the bytes of large results that arrive at one time; null for no limit
      *
      * @throws \ValueError when a number or memoryLimit is out of its range, or the bootstrap file does not exist
      */

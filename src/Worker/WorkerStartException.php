@@ -17,7 +17,7 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
         parent::__construct($message, 0, $previous);
     }
 
-    /** @param string $step what threw: a file that each worker loads, or an option of the pool */
+    /** @param string $step step of the start that threw, such as "the file /app/bootstrap.php" */
     public static function threw(string $step, Thrown $thrown): self
     {
         return new self(
@@ -27,7 +27,7 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
         );
     }
 
-    /** @param string $how such as "exit code 3" */
+    /** @param string $how how the worker ended, such as "exit code 3" */
     public static function ended(string $how, string $stderr, string $advice): self
     {
         $tail = trim($stderr);

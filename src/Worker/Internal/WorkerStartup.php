@@ -8,15 +8,15 @@ use Spindle\Internal\WeakTimer;
 use Spindle\LauncherException;
 use Spindle\Worker\WorkerStartException;
 
-/** Starts workers. Finds the worker of each incoming connection by the id in the greeting. */
+/** Starts workers. The id in the greeting of an incoming connection shows which worker has connected. */
 final class WorkerStartup
 {
     private ?WorkerListener $listener = null;
 
-    /** @var array<int, WorkerHandle> started workers that have not connected yet, by number */
+    /** @var array<int, WorkerHandle> started workers that have not connected yet, by id */
     private array $expected = [];
 
-    /** @param float $timeout seconds from the start within which a worker must be ready */
+    /** @param float $timeout maximum seconds from the start of a worker until the worker is ready */
     public function __construct(
         private readonly Context $context,
         private readonly WorkerSettings $settings,
@@ -26,7 +26,7 @@ final class WorkerStartup
 
     /**
      * @param int $id a number that no other worker of the pool has had
-     * @param int $siblings largest number of workers in the pool, including this one
+     * @param int $siblings size of the pool; a pool that a task creates divides the usable CPUs by this number
      *
      * @throws LauncherException|WorkerStartException
      */
@@ -122,9 +122,9 @@ final class WorkerStartup
     }
 
     /**
-     * Returns a receiver for a worker whose shared memory this process cannot open. Possibly the worker has failed, and
-     * has removed the memory. So the receiver passes on the worker's frames, which report the failure. If the worker
-     * becomes ready instead, the receiver ends it, because the pool could not see which tasks have started.
+     * Returns a receiver for a worker whose shared memory this process cannot open. A worker that has failed to start
+     * removes the memory. So the receiver passes on the worker's frames, which may report that failure. If the worker
+     * becomes ready, the receiver ends the worker, because the pool could not see which tasks have started.
      *
      * @param \Closure(int, int, string, int, int): void $receive
      *
@@ -152,7 +152,7 @@ final class WorkerStartup
         };
     }
 
-    /** Fails all expected workers, because no connection can be accepted. */
+    /** Fails the start of each worker that has not connected, because this process can accept no connection. */
     private function failAll(WorkerStartException $why): void
     {
         foreach ($this->expected as $worker) {

@@ -12,13 +12,13 @@ use Spindle\LauncherException;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
-/** Starts the workers of a pool when there are tasks, replaces them at the end of their lifetime, and ends them. */
+/** Starts the workers of a pool, stops workers that are idle too long or must be replaced, and ends all workers. */
 final class Workers implements WorkerEvents
 {
     private readonly WorkerGroups $groups;
     private readonly StartBackoff $backoff;
 
-    /** @var array<int, WorkerHandle> workers by number */
+    /** @var array<int, WorkerHandle> workers by id */
     private array $workers = [];
 
     /** Number of workers in $workers that get no more tasks. */
@@ -61,7 +61,7 @@ final class Workers implements WorkerEvents
         ));
     }
 
-    /** Returns whether the caller still has the generator of a running generator task. */
+    /** Returns whether any generator task is running whose generator the caller has not released. */
     public function hasReader(): bool
     {
         foreach ($this->workers as $worker) {
@@ -79,7 +79,7 @@ final class Workers implements WorkerEvents
         return $this->surplus() < 0;
     }
 
-    /** Returns the group that new workers join. It has all workers that started after the last {@see replaceAll()}. */
+    /** Returns the group that new workers join. All workers since the last {@see replaceAll()} are in this group. */
     public function group(): WorkerGroup
     {
         return $this->groups->present;
@@ -87,9 +87,9 @@ final class Workers implements WorkerEvents
 
     /**
      * Stops each ready worker after its current tasks, and ends workers that are not ready yet. Workers that start
-     * later get the user and groups that this process has now.
+     * later get the present user, groups and autoloaders of this process.
      *
-     * @param string $what what has changed, for the log
+     * @param string $what what has changed, for the log: 'credentials' or 'autoloaders'
      */
     public function replaceAll(string $what): void
     {
@@ -104,7 +104,7 @@ final class Workers implements WorkerEvents
         }
     }
 
-    /** Returns how many more workers to start for `$demand` batches, up to the pool's size. */
+    /** Returns the number of workers to start for `$demand` batches, up to the pool's size; 0 if starts are paused. */
     public function missingFor(int $demand): int
     {
         if ($demand < 1 || $this->closed || $this->backoff->isPaused()) {
@@ -121,7 +121,7 @@ final class Workers implements WorkerEvents
         return max(0, min($room, $demand));
     }
 
-    /** Starts a worker beyond the pool's size, to end a {@see StreamDeadlock}. The pool stops the next idle worker. */
+    /** Starts an extra worker, to end a {@see StreamDeadlock}. The pool stops the first worker that becomes idle. */
     public function startExtra(): void
     {
         if (!$this->closed && !$this->backoff->isPaused()) {
@@ -143,14 +143,14 @@ final class Workers implements WorkerEvents
         }
     }
 
-    /** Ends a worker that sent results of tasks that it was not given, and ignores its further frames. */
+    /** Ends a worker that sent results of tasks that it does not have. Ignores further frames of the worker. */
     public function endForInvalidResults(WorkerHandle $worker): void
     {
         $worker->link?->close();
         $worker->disconnected('The worker sent results of tasks that it does not have');
     }
 
-    /** Called when a worker has nothing to do. Stops a worker that must be replaced or exceeds the pool's size. */
+    /** Called when a worker has nothing to do. Stops the worker if it must be replaced or the pool has too many. */
     public function becameIdle(WorkerHandle $worker): void
     {
         $worker->idleSince = hrtime(true);
@@ -180,7 +180,7 @@ final class Workers implements WorkerEvents
         }
     }
 
-    /** @param \Closure(): void $onEmpty called when all workers have ended, or after STOP_TIMEOUT */
+    /** @param \Closure(): void $onEmpty called when all workers have ended, or after WorkerHandle::STOP_TIMEOUT */
     public function stopAll(\Closure $onEmpty): void
     {
         $this->closed = true;
@@ -194,7 +194,7 @@ final class Workers implements WorkerEvents
         }
     }
 
-    /** Ends all workers, and waits until they have ended. `$readsOutput`: whether to pass on their last output. */
+    /** Ends all workers, and blocks until they have ended. `$readsOutput`: whether to pass on their last output. */
     public function close(bool $readsOutput = false): void
     {
         $this->closed = true;
@@ -211,7 +211,7 @@ final class Workers implements WorkerEvents
             $worker->link?->close(); // the worker ends when it is disconnected
         }
         $this->groups->close($readsOutput);
-        // All workers have ended, so none can create its shared memory after release() has tried to remove it.
+        // release() must follow the end of all workers, because a running worker could still create its shared memory.
         foreach ($workers as $worker) {
             $this->release($worker);
             $worker->sharedFlags = null;
@@ -288,7 +288,7 @@ final class Workers implements WorkerEvents
         $worker->setReady($payload);
         $this->backoff->failedStartCount = 0;
         $this->log('Worker {id} is ready', ['id' => $worker->id]);
-        $this->pool->fill(); // before becameIdle(), which stops a worker without tasks if it exceeds the pool's size
+        $this->pool->fill(); // before becameIdle(), which stops a worker without tasks if the pool has too many
         if ($worker->batches === []) {
             $this->becameIdle($worker);
         }
@@ -301,7 +301,7 @@ final class Workers implements WorkerEvents
         $this->log('Worker {id} has ended ({how})', ['id' => $worker->id, 'how' => $worker->exitDescription()]);
         $beganNothing = !$worker->ready || ($worker->batches !== [] && !$worker->hasBegun());
         $this->pool->workerEnded($worker);
-        $worker->sharedFlags = null; // frees the memory, although a generator may still refer to the worker
+        $worker->sharedFlags = null; // frees the shared memory even if a generator still refers to the worker
         $this->groups->closeIfFormerAndEmpty($worker->group);
         if (!$beganNothing) {
             $this->backoff->failureCount = 0;
@@ -316,10 +316,10 @@ final class Workers implements WorkerEvents
     }
 
     /**
-     * Handles a worker that ended before it began any task. So that no task waits for ever, waiting tasks fail if:
-     * - this worker exited before it was ready, and the pool has no other worker
-     * - this worker was ready or was killed, the pool has no other worker, and {@see StartBackoff::mayRetry()} is false
-     * - the starts that failed in a row, this one included, exceed the pool's size, and no other worker is ready
+     * Handles a worker that ended before it began any task. Waiting tasks could wait for ever, so they fail if:
+     * - the worker exited before it was ready, and the pool has no other worker
+     * - the worker was ready or was killed, the pool has no other worker, and {@see StartBackoff::mayRetry()} is false
+     * - more workers in a row than the pool's size exited before they were ready, and no worker is ready
      */
     private function endedWithoutTask(WorkerHandle $worker): void
     {
@@ -361,7 +361,7 @@ final class Workers implements WorkerEvents
         $this->endingCount -= $worker->isEnding ? 1 : 0;
         array_map(EventLoop::cancel(...), $worker->timers);
         $worker->link?->close();
-        $worker->link = null; // otherwise PHP frees both late, because the link's callbacks refer to the worker
+        $worker->link = null; // breaks a cycle, so that PHP frees both now: the link's callbacks refer to the worker
         if ($worker->sharedFlags === null) {
             SharedFlags::open($worker->sharedMemoryKey); // removes memory that the worker created but did not report
         }
