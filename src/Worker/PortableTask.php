@@ -71,12 +71,14 @@ final class PortableTask
     public function __invoke(): string|\Generator
     {
         $outer = TaskContext::current();
-        TaskContext::enter(new TaskContext(
+        $fiber = TaskContext::fiber();
+        $context = new TaskContext(
             $this->attempt,
             $outer->cancellation(...),
             $this->report($outer),
             $this->idempotencyKey,
-        ));
+        );
+        TaskContext::enter($context, $fiber);
         if ($this->announced) {
             $outer->report([$this->idempotencyKey]);
         }
@@ -90,13 +92,13 @@ final class PortableTask
             $result = $this->argument === null ? $task() : $task($argument);
 
             $outcome = $result instanceof \Generator
-                ? $this->items($result, $outer)
+                ? $this->items($result, $outer, $fiber)
                 : PortableOutcome::returned($result);
         } catch (\Throwable $thrown) {
             $outcome = $isRead ? PortableOutcome::threw($thrown) : PortableOutcome::unreadable($thrown);
         }
         if (\is_string($outcome)) {
-            TaskContext::enter($outer); // the next task of the same batch must not inherit this context
+            TaskContext::enter($outer, $fiber); // the next task of the same batch must not inherit this context
 
             return $this->limited($outcome);
         }
@@ -105,11 +107,12 @@ final class PortableTask
     }
 
     /**
-     * @param \Generator<mixed, mixed, mixed, mixed> $items
+     * @param \Generator<mixed, mixed, mixed, mixed>  $items
+     * @param \Fiber<mixed, mixed, mixed, mixed>|null $fiber see {@see TaskContext::enter()}
      *
      * @return \Generator<int, string, mixed, string>
      */
-    private function items(\Generator $items, TaskContext $outer): \Generator
+    private function items(\Generator $items, TaskContext $outer, ?\Fiber $fiber): \Generator
     {
         try {
             foreach ($items as $key => $item) {
@@ -128,7 +131,7 @@ final class PortableTask
         } catch (\Throwable $thrown) {
             return $this->limited(PortableOutcome::threw($thrown));
         } finally {
-            TaskContext::enter($outer);
+            TaskContext::enter($outer, $fiber);
         }
     }
 

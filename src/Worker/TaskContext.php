@@ -48,9 +48,7 @@ final class TaskContext
     /** Returns whether the calling code belongs to a task. */
     public static function exists(): bool
     {
-        $fiber = \Fiber::getCurrent();
-
-        return self::$current !== null || ($fiber !== null && isset(self::$ofFibers[$fiber]));
+        return self::$current !== null || self::fiber() !== null;
     }
 
     /**
@@ -73,6 +71,18 @@ final class TaskContext
     public function report(mixed $value): void
     {
         ($this->report)($value);
+    }
+
+    /**
+     * @internal
+     *
+     * @return \Fiber<mixed, mixed, mixed, mixed>|null the current fiber if it has a context of its own
+     */
+    public static function fiber(): ?\Fiber
+    {
+        $fiber = \Fiber::getCurrent();
+
+        return $fiber !== null && isset(self::$ofFibers[$fiber]) ? $fiber : null;
     }
 
     /**

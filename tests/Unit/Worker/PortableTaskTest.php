@@ -8,6 +8,7 @@ use Amp\NullCancellation;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\Before;
 use PHPUnit\Framework\TestCase;
+use Spindle\Worker\InlineExecutor;
 use Spindle\Worker\Internal\TaskOutcome;
 use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\PortableOutcome;
@@ -52,6 +53,26 @@ final class PortableTaskTest extends TestCase
         self::assertSame('1 b', self::outcomeOf(self::task($look, 1, 'b')), 'the next one of a batch');
         self::task(static fn() => throw new \DomainException(), 1, 'c')();
         self::assertSame($this->outer, TaskContext::current());
+    }
+
+    public function testATaskOfAnInlineExecutorHasItsOwnContextToo(): void
+    {
+        TaskContext::enter(null);
+        $executor = new InlineExecutor();
+        $look = static fn(): string => TaskContext::current()->attempt . ' ' . TaskContext::current()->idempotencyKey;
+        $outcome = $executor->submit(self::task($look, 3, 'a'))->await();
+        self::assertIsString($outcome);
+        self::assertSame('3 a', PortableOutcome::read($outcome, 1, null));
+        self::assertFalse(TaskContext::exists());
+
+        $items = $executor->submit(self::task(static function () use ($look): \Generator {
+            yield $look();
+        }, 2, 'b'))->await();
+        self::assertInstanceOf(\Generator::class, $items);
+        foreach ($items as $item) {
+            self::assertSame([0, '2 b'], PortableOutcome::item($item, 2, null));
+        }
+        self::assertFalse(TaskContext::exists());
     }
 
     public function testAGeneratorHasItsContextUntilItEnds(): void
