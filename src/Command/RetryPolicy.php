@@ -10,8 +10,8 @@ use Spindle\Internal\NumberRange;
 /**
  * Decides which failed commands are retried, how often, and after which pause.
  *
- * A command is never retried if it was cancelled or could not be started. The pool also checks that the command's input
- * can be read twice, and that its output could be stored or passed to its callback or stream.
+ * A command is never retried if it was cancelled or could not be started. The pool does not retry a command if its
+ * input can't be sent again, or if storing or passing on its output has failed.
  */
 final class RetryPolicy
 {
@@ -25,7 +25,8 @@ final class RetryPolicy
      * @param float           $delay      seconds before the first retry; 0 for no pause before any retry
      * @param float           $factor     number by which each delay is multiplied to get the next delay
      * @param float           $maxDelay   upper limit of a delay, in seconds
-     * @param float           $jitter     largest part of a delay that is subtracted at random, 0 to 1 (the whole delay)
+     * @param float $jitter largest share of a delay that is subtracted at random: from 0 (nothing) to 1 (the whole
+     * delay)
      *
      * @throws \ValueError when a number is out of its range
      */

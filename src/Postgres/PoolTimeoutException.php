@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** No connection was usable within the acquireTimeout, or maxWaiting fibers already waited. Nothing was changed. */
+/**
+ * No connection was usable within the acquireTimeout, or maxWaiting fibers already waited. The database is unchanged.
+ */
 final class PoolTimeoutException extends \RuntimeException implements PostgresException
 {
     private function __construct(string $message, ?\Throwable $previous = null)
@@ -68,7 +70,7 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
     public static function unanswered(float $seconds, array $hosts, int $connections): self
     {
         return new self(\sprintf(
-            'No connection of the pool to %s was usable within %s s: the server has not answered on %d of them. '
+            'No connection of the pool to %s was usable within %s s: %d open connections have not answered. '
                 . 'Is it running, and can this machine reach it?',
             implode(', ', $hosts),
             round($seconds, 3),

@@ -79,7 +79,7 @@ final class Agent implements Lifecycle, Statistics
      * @param int $workers maximum number of concurrent tasks. In addition, the same number of commands can run
      * @param (\Closure(\Closure(mixed): void): Executor)|null $createPool creates the executor of tasks. The executor
      *     must pass each report of a task ({@see \Spindle\Worker\TaskContext::report()}) to the closure that
-     *     $createPool receives. With such an executor, no lease guard runs. Null to create a {@see WorkerPool}
+     * $createPool receives. With `$createPool`, no lease guard runs. Null to create a {@see WorkerPool}
      *
      * @throws \ValueError when the queue name is not valid
      */
@@ -220,7 +220,7 @@ final class Agent implements Lifecycle, Statistics
      * numbers of the queue: `waiting`, `delayed` (jobs that wait for a delay or a retry), `blocked` (jobs that wait for
      * another job with their exclusive key), `dead` (dead letters), `agents`, and `oldest_waiting_seconds` (for how
      * long the oldest claimable job has been waiting). The agent requests the queue's numbers at every fifth heartbeat
-     * of a lease. Before the first answer in a lease, the queue's numbers are absent.
+     * of a lease. The queue's numbers are absent until the engine's first answer, also after each loss of the lease.
      */
     public function statistics(): array
     {

@@ -29,7 +29,10 @@ final class RedisBroker implements Broker
 {
     use NotCopyable;
 
-    /** A renewal that has no answer after this fraction of the lease is sent again, on another connection. */
+    /**
+     * A renewal that has no answer after this fraction of the lease is sent again over a new connection, which replaces
+     * the old one.
+     */
     private const RENEWAL_RETRY_FRACTION = 0.125;
 
     /** Largest $maxDeadLetters and $deadLetterRetention that renewLease() sends, in place of PHP_INT_MAX and INF. */

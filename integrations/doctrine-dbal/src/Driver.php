@@ -14,9 +14,10 @@ use Spindle\Postgres\PostgresPoolOptions;
  *
  * The driver option "pool" is the pool to use, or the name that {@see registerPool()} gave it. The pool must have
  * {@see \Spindle\Postgres\JsonMode::Arrays}. Without the option "pool", all Doctrine connections of a process with the
- * same maxConnections, host, hostaddr, port, user, password, dbname, sslmode, sslrootcert, sslcert, sslkey and
- * application_name share a pool. The driver option "maxConnections" is the size of this pool; 10 by default. The other
- * parameters have the values and defaults of {@see PostgresOptions::fromDsn()}, except dbname: "postgres" by default.
+ * same maxConnections, host, hostaddr, port, user, password, dbname, sslmode, sslrootcert, sslcert, sslkey, gssencmode
+ * and application_name share a pool. The driver option "maxConnections" is the size of this pool; 10 by default. These
+ * parameters have the same values and defaults as in {@see PostgresOptions::fromDsn()}, except dbname: "postgres" by
+ * default.
  */
 final class Driver extends AbstractPostgreSQLDriver
 {

@@ -34,8 +34,8 @@ final class Exception extends AbstractException
     {
         [$message, $state] = match (true) {
             $failure instanceof QueryException => [$failure->getMessage(), $failure->sqlState],
-            // The SQLSTATE with which the server ended the session is hidden. For 40001, for example, Doctrine would
-            // report a deadlock and not a lost connection.
+            // Does not pass on the SQLSTATE with which the server ended the session. A standby, for example, ends
+            // sessions with 40001, for which Doctrine would report a deadlock.
             $failure instanceof ConnectionLostException,
             $failure instanceof ConnectionClosedException => [self::LOST . ": {$failure->getMessage()}", null],
             $failure instanceof AuthenticationException,

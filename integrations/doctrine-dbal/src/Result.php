@@ -88,7 +88,7 @@ final class Result implements DriverResult
     /**
      * @return list<list<bool|float|int|string|null>>
      *
-     * @throws Exception when several statements were executed in one string, or the rows do not fit into memory
+     * @throws Exception for COMMIT, for a string with several statements, or when the rows do not fit into memory
      */
     private function rows(): array
     {

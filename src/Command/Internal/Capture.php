@@ -14,7 +14,9 @@ final class Capture
 
     private string $bytes = '';
 
-    /** @var resource|null file with the whole output, and perhaps others; null while the output is in memory */
+    /**
+     * @var resource|null file with the whole output, and perhaps with other outputs; null while the output is in memory
+     */
     private mixed $file = null;
 
     /** The shared file that the output was moved to, if any, and the offset of the output in that file. */

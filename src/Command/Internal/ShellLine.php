@@ -9,7 +9,7 @@ namespace Spindle\Command\Internal;
  *
  * GNU make also starts simple lines without a shell (src/job.c, construct_command_argv_internal). The words of
  * a simple line have only plain characters and quoted text without expansions. The first word must not be a built-in, a
- * reserved word (POSIX Shell Command Language, 2.4 and 2.14) or an assignment, because only a shell can execute these.
+ * reserved word (POSIX Shell Command Language, 2.4 and 2.14) or an assignment, because a shell itself executes these.
  */
 final class ShellLine
 {

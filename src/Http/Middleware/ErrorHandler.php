@@ -22,7 +22,8 @@ use Spindle\Http\Internal\Middleware\ErrorPage;
  *
  * Logged exceptions go to the given logger, else to the server's logger, else to PHP's error log.
  *
- * An exception that the cancellation of the request has caused is not an error, and is thrown again.
+ * If the request was cancelled, for example by a disconnect, the exception that this caused is not logged, but thrown
+ * again.
  */
 final class ErrorHandler implements MiddlewareInterface
 {
@@ -37,7 +38,10 @@ final class ErrorHandler implements MiddlewareInterface
         private readonly bool $json = false,
     ) {}
 
-    /** Creates a middleware for development. All clients get traces (no arguments) of exceptions but HttpException. */
+    /**
+     * Creates a middleware for development. Every client gets the trace of an exception, without arguments. An
+     * HttpException has no trace.
+     */
     public static function showingTraces(?LoggerInterface $logger = null, bool $json = false): self
     {
         $middleware = new self($logger, $json);

@@ -54,8 +54,8 @@ trait SuspendsOneCaller
 
             return;
         }
-        // A finally block would also run when the fiber is destroyed. At that time, other code runs, and the output
-        // buffers of that code must not be replaced.
+        // A finally block would also run when the fiber is destroyed. PHP can destroy a fiber while any other code
+        // runs, whose output buffers must not be replaced.
         try {
             \Fiber::suspend();
         } catch (\Throwable $failure) {

@@ -85,8 +85,8 @@ final readonly class ClientTls
     }
 
     /**
-     * Returns whether the server rejected the client's certificate before the server read the first request. With
-     * TLS 1.2, returns false, because a server may ask for a certificate after a request.
+     * Returns whether the server rejected the client's certificate before the server read the first request. With TLS
+     * 1.2, returns false: the server may have asked for a certificate only after it had read the request.
      *
      * @param resource $stream
      */

@@ -53,7 +53,7 @@ final class ForkedSockets
     {
         [$descriptors] = Warnings::of(static function (): array {
             $descriptors = [];
-            // readlink() fails for one entry: the descriptor that scandir() had open and has closed
+            // readlink() fails for '.', '..' and the descriptor that scandir() had open and has closed
             foreach ((array) scandir('/proc/self/fd') as $number) {
                 $descriptors[(string) readlink("/proc/self/fd/{$number}")] = (int) $number;
             }

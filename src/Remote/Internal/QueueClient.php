@@ -59,7 +59,8 @@ final class QueueClient
      */
     public function head(string $code): string
     {
-        // In a fork, this call also replaces $brokerClient. job() does not check for forks, because getmypid() is slow.
+        // In a fork, this call also replaces $brokerClient. So job(), which is called after head(), need not check for
+        // forks: getmypid() is slow.
         $this->mustBeOpen();
 
         return $this->codec->head($code);
@@ -323,7 +324,7 @@ final class QueueClient
 
             throw $cancelled;
         }
-        $this->shared()?->removeWaitersOf($this); // waiters are left if the engine has not confirmed a cancellation
+        $this->shared()?->removeWaitersOf($this); // those of unconfirmed cancellations
         $this->shared()?->receivedOutcomes->awaitDropped(self::CONFIRMATION_TIMEOUT, $cancellation);
         $this->brokerClient = null;
     }

@@ -133,8 +133,8 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             }
             $this->abandon();
             foreach (array_keys($this->pending) as $id) {
-                // While a job is being sent, its waiter stays, so that QueueClient::kill() finds and cancels the job.
-                // After the engine's answer, send() cancels the job and removes the waiter.
+                // While a job is being sent, this map stays its waiter, so that QueueClient::kill() finds and cancels
+                // the job. After the engine's answer, send() cancels the job and removes the waiter.
                 if (!$this->queue->outbox->isPending($id)) {
                     $this->queue->removeWaiters($id);
                 }
@@ -200,7 +200,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         return !$this->isAbandoned;
     }
 
-    /** Also returns true at the process's end, because after a fatal error, no `finally` block cancels the jobs. */
+    /** Returns true after abandon(), and always at the end of the process: a fatal error skips the `finally` blocks. */
     public function isCancelled(): bool
     {
         return $this->isAbandoned || ProcessEnd::isSending();

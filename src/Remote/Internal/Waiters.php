@@ -115,7 +115,7 @@ final class Waiters
         return false;
     }
 
-    /** @return list<JobCodec> the different codecs of the clients that wait for a job */
+    /** @return list<JobCodec> the codec of each client that waits for the job, once per client */
     public function codecs(string $id): array
     {
         $codecs = [];

@@ -19,7 +19,10 @@ final class PoolActivity
     /** @var array<int, self> instances with open work. Without this list, PHP could destroy the fibers that wait */
     private static array $busy = [];
 
-    /** Seconds between two checks whether this process is a fork. No outcome of the pool arrives in a fork. */
+    /**
+     * Seconds between two checks whether this process is a fork. In a fork, no outcome arrives, so waiting fibers are
+     * failed.
+     */
     private const FORK_CHECK_INTERVAL = 0.5;
 
     /** @var array<int, Source> submissions and running maps by id; the least recently served source is the first */
@@ -124,7 +127,7 @@ final class PoolActivity
 
     /**
      * Refuses new tasks, and waits until all accepted tasks have outcomes and the workers have stopped. A cancellation
-     * ends only the wait. The caller {@see TaskDispatcher::close()} then kills the pool.
+     * ends only the wait. {@see TaskDispatcher::close()}, which calls this method, then kills the pool.
      */
     public function close(?Cancellation $cancellation): void
     {

@@ -19,7 +19,10 @@ final class StartBackoff
     /** Seconds from a failure to the next start of a worker, if the pool still has other workers. */
     private const RESTART_PAUSE_SECONDS = 0.5;
 
-    /** Number of failures that left the pool without a worker. A begun task and {@see mayRetry()} reset the number. */
+    /**
+     * Number of failures that left the pool without a worker. A begun task resets the number. {@see mayRetry()}
+     * increases it, and resets it if the last failure is long ago.
+     */
     public int $failureCount = 0;
 
     /** Time of the last failure, in nanoseconds of {@see hrtime()}. */

@@ -16,7 +16,7 @@ final class WorkerLink implements FrameHandler
 {
     private const MIN_READ_BYTES = 1 << 16;
 
-    /** Maximum bytes of one read, and of one write of bytes that the socket did not accept at first. */
+    /** Maximum bytes of one read, and of one write except the first write of {@see send()}. */
     private const MAX_TRANSFER_BYTES = 1 << 18;
 
     /** Maximum unread bytes of a frame that the link reads without a reservation in the {@see ResultBudget}. */
@@ -174,8 +174,8 @@ final class WorkerLink implements FrameHandler
         }
         if ($this->reserved > 0 && $this->frames->missing() <= self::MAX_UNRESERVED_BYTES) {
             // The receiver may keep the result and count the bytes again with ResultBudget::forceAcquire(). So the link
-            // releases its reservation only in the next turn, after that call. With an earlier release, a waiting
-            // result could take these bytes before the call.
+            // releases its reservation only in the next turn, after that call. Otherwise, another waiting result could
+            // reserve these bytes before the receiver calls forceAcquire().
             EventLoop::defer($this->release(...));
         }
 

@@ -48,7 +48,7 @@ final class WorkerReplacement
     }
 
     /**
-     * @param bool $mayMove whether new workers may run the unstarted tasks; otherwise these tasks fail
+     * @param bool $mayMove whether new workers may run the unstarted tasks; if false, the caller must fail these tasks
      *
      * @return bool false in a fork, which must not touch the workers
      */

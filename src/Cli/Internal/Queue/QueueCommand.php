@@ -41,8 +41,8 @@ final class QueueCommand extends Command
           delayed  jobs that wait until their delay is over, or for a retry
           blocked  jobs that wait because a job with the same exclusive key runs
           dead     dead letters: jobs that failed for good
-          Below, running, delayed and dead jobs are listed, at most --limit of each.
-          --status selects other lists, such as waiting jobs. Waiting jobs begin with
+          After the counts, running, delayed and dead jobs are listed, at most --limit of each.
+          --status selects the lists: waiting, running, delayed or dead. Waiting jobs begin with
           the oldest, dead letters with the newest. Times are in UTC, by the broker's
           clock. With an id, one job is shown; for a dead letter, also the trace.
 

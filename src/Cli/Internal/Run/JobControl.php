@@ -23,7 +23,7 @@ final class JobControl
         private readonly int $maxConcurrency,
     ) {}
 
-    /** @return list<InputJob> jobs that run according to the pool's estimate, in the order of the input */
+    /** @return list<InputJob> jobs that are probably running (launchers are not asked), in the order of the input */
     public function runningJobs(): array
     {
         $jobs = [];

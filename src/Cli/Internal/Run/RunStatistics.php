@@ -8,7 +8,7 @@ use Spindle\Internal\Clock;
 
 final class RunStatistics
 {
-    /** Number of created jobs. Jobs without a valid command are included, cancelled jobs are not. */
+    /** Number of created jobs. Includes jobs without a valid command. Cancelled jobs are subtracted again. */
     public int $submitted = 0;
     public int $succeeded = 0;
     /** Number of failed jobs, including jobs without a valid command. */

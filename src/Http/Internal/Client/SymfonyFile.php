@@ -41,8 +41,8 @@ final class SymfonyFile implements StreamInterface
     {
         $position = (int) ftell($resource);
         [$start, $readEnd] = self::$reads[get_resource_id($resource)] ?? [$position, $position];
-        // Another request may have read from the same resource. If the resource still has the position after that
-        // read, the caller has not moved the resource. Then this body begins where the body of that request begins.
+        // Another request may have read from the same resource. If the resource is still where that read left it, the
+        // caller has not moved it. Then this body begins where the body of that request begins.
         $this->start = $position === $readEnd ? $start : $position;
     }
 

@@ -76,7 +76,8 @@ final class StrayOutput
         $own = $this->capturing ? 1 : 0;
         $open = ob_get_level() - $own;
         if ($open > 0) {
-            // If a handler has opened a buffer that can't be removed, ob_end_clean() fails, and this loop ends.
+            // If a handler has opened a buffer that can't be removed, ob_end_clean() fails, this loop ends, and the
+            // buffer stays open.
             while (ob_get_level() > $own && Warnings::suppressed(ob_end_clean(...)));
             $this->log(
                 '{printer} left output buffers of ob_start() open. They were closed, and their contents were dropped',

@@ -284,7 +284,7 @@ final class SpawnBackend implements Backend
         if (isset($ready[$this->poolProcess])) {
             $this->scheduler->poolEnded();
         }
-        // Exits come first, because most commands exit right after their output, and collectExits() reads that output.
+        // Exits come first: collectExits() also reads the rest of the output, and most commands exit right after it.
         if (isset($ready[$this->signals])) {
             $this->collectExits();
         }
@@ -355,7 +355,7 @@ final class SpawnBackend implements Backend
         if ($length > 0) {
             $this->scheduler->output($job, $isError, \FFI::string($this->buffer, $length));
         }
-        // F_GETPIPE_SZ: if the command has enlarged the pipe, the first read may return only a part of the bytes.
+        // If the command has enlarged the pipe, one read may return only a part of its bytes: F_GETPIPE_SZ.
         for ($left = $last && $length === self::READ_BYTES ? $this->c->fcntl(
             $descriptor,
             1032,

@@ -7,15 +7,18 @@ namespace Spindle\Postgres\Internal\Connect;
 use Spindle\Internal\Network\NetworkException;
 use Spindle\Postgres\Internal\ServerError;
 
-/** A server was reached, but gave no usable session. The message is a clause to show after the server's name. */
+/**
+ * A server was reached, but gave no usable session. The message is shown after the server's name and a colon, so it
+ * begins in lower case.
+ */
 final class AttemptFailedException extends NetworkException
 {
     private const POOLER_REFUSAL = '~^no such user\b|(?:authentication failed|login rejected)$~D';
 
     /**
      * @param bool $isUnsuitable whether the server works, but its session does not match `targetSessionAttrs`
-     * @param bool $isPermanent whether a retry would fail, too. If `$sqlState` is given, `$isPermanent` is
-     *     false, because the SQLSTATE then says whether a retry is useful
+     * @param bool $isPermanent whether a retry is known to fail. False if `$sqlState` is given, which then says whether
+     * a retry is useful
      */
     private function __construct(
         string $message,

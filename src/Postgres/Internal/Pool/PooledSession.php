@@ -14,7 +14,7 @@ final class PooledSession
     /** Maximum number of queries that share a session if another session can be used instead. */
     private const MAX_AVOIDABLE_SHARING = 64;
 
-    /** Lower bound of {@see $maxLoad}, in nanoseconds. */
+    /** Smallest value of {@see $maxLoad}, in nanoseconds. A longer round trip raises the value. */
     private const MAX_AVOIDABLE_WAIT_NANOSECONDS = 1_000_000;
 
     /** Interval at which the pool calls {@see checkStall()} while queries share a session, in nanoseconds. */
@@ -23,7 +23,7 @@ final class PooledSession
     /** No further query may share the session if {@see $idleChecks} exceeds {@see $roundTripChecks} by this number. */
     private const MAX_IDLE_CHECKS = 2;
 
-    /** A query is first postponed when {@see $idleChecks} exceeds {@see $roundTripChecks} by this number. */
+    /** The first postponement happens when {@see $idleChecks} exceeds {@see $roundTripChecks} by this number. */
     private const POSTPONE_AFTER_CHECKS = 20;
 
     /** The time until the next postponement doubles at most this many times. */
@@ -140,7 +140,7 @@ final class PooledSession
 
     /**
      * Waits for statements in flight, and brings the session into its initial state. Closes the session if that fails,
-     * or if the second step takes more than five seconds.
+     * or if the server needs more than five seconds for the reset itself.
      *
      * @return bool whether a transaction was open
      */
@@ -173,7 +173,8 @@ final class PooledSession
         $lastSeen = $this->session->lastReceived();
         $this->idleChecks = $lastSeen === $this->lastSeen && $this->borrowers > 1 ? $this->idleChecks + 1 : 0;
         $this->lastSeen = $lastSeen;
-        // A query takes at least one round trip, so a load of one round trip at most doubles the time of a query.
+        // A query takes at least one round trip. So if the queries before it need no more than a round trip, its time
+        // at most doubles.
         $roundTrip = $this->session->roundTrip();
         $this->maxLoad = max(self::MAX_AVOIDABLE_WAIT_NANOSECONDS, $roundTrip);
         $this->roundTripChecks = intdiv($roundTrip, self::CHECK_NANOSECONDS);

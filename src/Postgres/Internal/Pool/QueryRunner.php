@@ -183,7 +183,8 @@ final readonly class QueryRunner
 
     /**
      * Returns whether encoding the parameters can call user code, such as jsonSerialize(). User code can suspend, so
-     * the pool must not encode such parameters while it lends a session. The statement's fiber encodes the parameters.
+     * the pool must not encode such parameters while it lends a session. Instead, the fiber of the statement first gets
+     * the session, and then encodes the parameters.
      *
      * @param array<mixed> $parameters
      */
