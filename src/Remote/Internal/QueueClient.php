@@ -324,7 +324,7 @@ final class QueueClient
 
             throw $cancelled;
         }
-        $this->shared()?->removeWaitersOf($this); // those of unconfirmed cancellations
+        $this->shared()?->removeWaitersOf($this); // waiters of unconfirmed cancellations
         $this->shared()?->receivedOutcomes->awaitDropped(self::CONFIRMATION_TIMEOUT, $cancellation);
         $this->brokerClient = null;
     }
