@@ -357,9 +357,7 @@ final class HttpServer implements Lifecycle
             $connection->stop($deadline);
         }
         if (!$this->hasEnded() && $timeout !== \INF) {
-            $this->closeTimers[] = EventLoop::unreference(
-                EventLoop::delay($timeout, fn() => $this->closeUnanswered($timeout)),
-            );
+            $this->closeTimers[] = EventLoop::delay($timeout, fn() => $this->closeUnanswered($timeout));
         }
         if (!$this->hasEnded()) {
             $this->ending->waitOrKill($cancellation, $this->kill(...));
@@ -384,18 +382,18 @@ final class HttpServer implements Lifecycle
             static fn(Connection $connection): bool => $connection->isUnfinished(),
         );
         $unanswered = \count($unfinished);
-        if ($unanswered > 0) {
-            $this->unanswered += $unanswered;
+        $this->unanswered += $unanswered;
+        foreach ($unfinished as $connection) {
+            $connection->closeWith503();
+        }
+        $this->kill();
+        if ($unanswered > 0) { // last, because a logger may suspend or never return
             $this->service->logger->warning(
                 'The server stopped with ' . $unanswered
                     . ($unanswered === 1 ? ' unanswered request' : ' unanswered requests')
                     . " after {$timeout} s",
             );
         }
-        foreach ($unfinished as $connection) {
-            $connection->closeWith503();
-        }
-        $this->kill();
     }
 
     private function refuseConnections(bool $othersServe): void

@@ -40,6 +40,7 @@ final class RemoteCommandsTest extends CommandPoolContract
         'testAClosureGetsOutputBeforeTheCommandEnds' => self::STREAMS,
         'testBothOutputsMayGoToClosures' => self::STREAMS,
         'testAClosureThatThrowsEndsItsCommandAndItsExceptionReachesTheCaller' => self::STREAMS,
+        'testAnExceptionOfAnotherCommandsOutputReachesTheCallerToo' => self::STREAMS,
         'testAClosureThatThrowsEndsItsRun' => self::STREAMS,
         'testAClosureThatSuspendsHoldsTheCommandBackButNotTheOthers' => self::STREAMS,
         'testAClosureMayRunCommandsOnTheSamePool' => self::STREAMS,

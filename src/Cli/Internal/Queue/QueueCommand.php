@@ -41,10 +41,11 @@ final class QueueCommand extends Command
           delayed  jobs that wait until their delay is over, or for a retry
           blocked  jobs that wait because a job with the same exclusive key runs
           dead     dead letters: jobs that failed for good
-          After the counts, running, delayed and dead jobs are listed, at most --limit of each.
-          --status selects the lists: waiting, running, delayed or dead. Waiting jobs begin with
-          the oldest, dead letters with the newest. Times are in UTC, by the broker's
-          clock. With an id, one job is shown; for a dead letter, also the trace.
+          After the counts, running, delayed and dead jobs are listed, at most --limit
+          of each. --status selects the lists: waiting, running, delayed or dead.
+          Waiting jobs begin with the oldest, dead letters with the newest. Times are
+          in UTC, by the broker's clock. With an id, one job is shown; for a dead
+          letter, also the trace.
 
         <comment>Exit status</comment>
           0      done

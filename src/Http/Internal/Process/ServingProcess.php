@@ -168,6 +168,13 @@ final class ServingProcess
         $server->unanswered() === 0 ? $this->send(Message::AllAnswered) : $this->endReported = true;
     }
 
+    public function killIfForked(): void
+    {
+        if (getmypid() !== $this->pid) {
+            Signals::send((int) getmypid(), \SIGKILL);
+        }
+    }
+
     /** Handles a message of the supervisor that is not an answer to a query. May suspend. */
     public function handleMessage(Message $message, int $number, string $payload): void
     {

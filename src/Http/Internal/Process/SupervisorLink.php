@@ -71,6 +71,7 @@ final class SupervisorLink
 
     private function receive(): void
     {
+        $this->receiver->killIfForked();
         $messages = $this->channel->receive();
         if ($messages === null) {
             EventLoop::cancel($this->readWatcher);

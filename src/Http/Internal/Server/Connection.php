@@ -204,6 +204,7 @@ final class Connection implements TransportEvents
     public function readable(): void
     {
         $timed = $this->timed;
+        $this->service->killIfForked(); // before bytes are read that are for the parent process
         if ($timed->phase === Phase::Handshake) {
             $this->handshake();
 

@@ -213,13 +213,13 @@ final class Responder
     {
         $exchange->ended = true;
         $seconds = $this->service->options->handlerTimeout;
+        $this->countAnswer(503, $exchange, (int) hrtime(true));
+        $this->refuse(503, 'The request took too long', $exchange->head->method);
+        $exchange->cancel(ClientDisconnectedException::handlerTimeout($seconds));
         $this->service->logger->warning(
             "The handler of {method} {target} did not answer within {$seconds} s",
             $exchange->logFields(),
         );
-        $this->countAnswer(503, $exchange, (int) hrtime(true));
-        $this->refuse(503, 'The request took too long', $exchange->head->method);
-        $exchange->cancel(ClientDisconnectedException::handlerTimeout($seconds));
     }
 
     /** Refuses the request that the parser is reading. */

@@ -160,7 +160,8 @@ final class Service implements FileDescriptors
     public function warnOnce(string $warning, ?\Throwable $failure = null): void
     {
         if ($this->warnings->isNew($warning)) {
-            $this->logger->warning(
+            EventLoop::queue(
+                $this->logger->warning(...),
                 $failure === null ? $warning : "{$warning}: {$failure->getMessage()}",
                 $failure === null ? [] : ['exception' => $failure],
             );
@@ -233,7 +234,8 @@ final class Service implements FileDescriptors
         $pid = (int) getmypid();
         $name = RequestName::current();
         $handler = $name === '' ? 'A handler' : "The handler of {$name}";
-        $this->logger->error(
+        // In another fiber, because a logger may suspend, and the fork must not run its event loop.
+        (new \Fiber($this->logger->error(...)))->start(
             '{handler} forked process {pid}, which was killed because it did not end with exit() or pcntl_exec()',
             ['handler' => $handler, 'pid' => $pid],
         );

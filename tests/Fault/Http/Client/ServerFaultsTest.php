@@ -467,7 +467,7 @@ final class ServerFaultsTest extends TestCase
 
         self::assertInstanceOf(InvalidRequestException::class, $failure);
         self::assertInstanceOf(\LengthException::class, $failure->getPrevious());
-        self::assertMatchesRegularExpression("/its size (is|of) {$size} bytes/", $failure->getMessage());
+        self::assertMatchesRegularExpression("/its declared size (is|of) {$size} bytes/", $failure->getMessage());
     }
 
     public function testABodyThatFailsAfterTheHeadOfTheResponseEndsTheReadOfTheResponse(): void
