@@ -179,15 +179,30 @@ final class CommandTemplate implements JobFormat
     /** Appends the values as arguments to a shell line that has no replacement string. */
     private static function withValues(string $line, string $values): string
     {
-        $line = rtrim($line, " \t\n");
-        if (preg_match('~(?<!\\\\)[;&|(]$~D', $line, $match) === 1) {
+        $end = \strlen($line);
+        while ($end > 0 && str_contains(" \t\n", $line[$end - 1])) {
+            $isEscaped = self::isEscaped($line, $end - 1);
+            if ($isEscaped && $line[$end - 1] !== "\n") {
+                break;
+            }
+            $end -= $isEscaped ? 2 : 1; // a backslash and a line feed continue the line
+        }
+        $line = substr($line, 0, $end);
+        if ($end > 0 && str_contains(';&|(', $line[$end - 1]) && !self::isEscaped($line, $end - 1)) {
             throw new UsageException(
-                "the command ends with {$match[0]}, after which a value would be a command of its own; add {} where the"
-                . ' value belongs',
+                "the command ends with {$line[$end - 1]}, after which a value would be a command of its own; add {}"
+                . ' where the value belongs',
             );
         }
 
         return "{$line} {$values}";
+    }
+
+    private static function isEscaped(string $line, int $at): bool
+    {
+        $backslashes = $at - \strlen(rtrim(substr($line, 0, $at), '\\'));
+
+        return $backslashes % 2 === 1;
     }
 
     private static function needsShell(string $word): UsageException

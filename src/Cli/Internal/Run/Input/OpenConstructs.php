@@ -18,59 +18,24 @@ final class OpenConstructs
         $this->innermost = new ShellConstruct(ShellConstruct::LINE);
     }
 
+    public function __clone()
+    {
+        $this->innermost = clone $this->innermost;
+    }
+
     /** @return int number of bytes that begin the construct */
     public function begin(string $kind): int
     {
         $this->outer[] = $this->innermost;
-        $this->innermost = new ShellConstruct($kind);
+        $this->innermost = new ShellConstruct($kind, $this->innermost);
 
         return \strlen($kind);
     }
 
     public function end(): void
     {
-        $this->innermost = array_pop($this->outer) ?? $this->innermost;
-    }
-
-    public function contain(string $kind): bool
-    {
-        return \in_array($kind, array_column($this->all(), 'kind'), true);
-    }
-
-    public function containSubstitutionInQuotes(): bool
-    {
-        $kinds = array_column($this->all(), 'kind');
-        $quotes = array_search(ShellConstruct::DOUBLE_QUOTES, $kinds, true);
-
-        return $quotes !== false
-            && \in_array(ShellConstruct::COMMAND_SUBSTITUTION, \array_slice($kinds, $quotes), true);
-    }
-
-    public function containDuplication(): bool
-    {
-        return \in_array(true, array_column($this->all(), 'isDuplication'), true);
-    }
-
-    public function containSubscript(): bool
-    {
-        return max(array_column($this->all(), 'openBrackets')) > 0;
-    }
-
-    /** Returns whether the current position is inside an assignment or the word after < or >. */
-    public function containSingleValue(): bool
-    {
-        return \in_array(true, array_column($this->all(), 'hasOneValue'), true);
-    }
-
-    /** Returns the number of open expansions, such as $(...). */
-    public function expansionDepth(): int
-    {
-        return \count(array_intersect(array_column($this->all(), 'kind'), ShellConstruct::EXPANSIONS));
-    }
-
-    /** @return non-empty-list<ShellConstruct> */
-    private function all(): array
-    {
-        return [...$this->outer, $this->innermost];
+        $outer = array_pop($this->outer);
+        // A clone of this object shares the outer constructs, so they must not change.
+        $this->innermost = $outer === null ? $this->innermost : clone $outer;
     }
 }

@@ -53,11 +53,13 @@ final class QuotedPlace
      * "move the descriptor". Between brackets, a - means a range. Several values of one place have blanks between
      * them. Next to a blank, a plain value needs no quotes, so only the text around the place is checked.
      *
+     * @param bool $isAtArgument see {@see ShellLineScanner::isAtArgument()}
      * @param list<string|Replacement> $parts the parts of the shell line; $parts[$i] is $replacement
      */
     public function __construct(
         public readonly Replacement $replacement,
         public readonly OpenQuotes $quotes,
+        bool $isAtArgument,
         array $parts,
         int $i,
     ) {
@@ -71,8 +73,7 @@ final class QuotedPlace
         $isDelimited = !$touchesAnother
             && preg_match(self::BEFORE_PLAIN_PATTERN, $before) === 1
             && preg_match(self::AFTER_PLAIN_PATTERN, $after) === 1;
-        $earlierParts = \array_slice($parts, 0, $i);
-        $this->isWholeArgument = !$touchesAnother && self::isWholeArgument($before, $after, $earlierParts);
+        $this->isWholeArgument = $isAtArgument && !$touchesAnother && preg_match('~^[\s;&|)]|^$~D', $after) === 1;
         $isInArgument = preg_match(self::IN_ARGUMENT_PATTERN, $earlier) === 1
             && preg_match(self::REST_OF_ARGUMENT_PATTERN, $later) === 1;
         $this->allowsPlain = match ($quotes) {
@@ -103,17 +104,6 @@ final class QuotedPlace
     public function textWithoutValue(): string
     {
         return $this->quotes !== OpenQuotes::None || $this->isWholeArgument || $this->replacement->isList() ? '' : "''";
-    }
-
-    /** @param list<string|Replacement> $earlierParts */
-    private static function isWholeArgument(string $before, string $after, array $earlierParts): bool
-    {
-        // The program may be a value, too.
-        $toString = static fn(string|Replacement $part): string => \is_string($part) ? $part : 'v';
-
-        return preg_match('~\s$~D', $before) === 1
-            && preg_match('~^(?:\s|$)~D', $after) === 1
-            && preg_match(self::IN_ARGUMENT_PATTERN, implode('', array_map($toString, $earlierParts))) === 1;
     }
 
     private static function isSpecial(string $value): bool

@@ -12,11 +12,29 @@ use Spindle\Cli\Internal\UsageException;
  */
 final class RepeatedWords
 {
-    private const SEPARATOR_PATTERN = '~((?:[ \t\n;&|<>()]|\\\\\n)+)~';
-    private const ESCAPE_PATTERN = '~^\\\\[^\n]$~D';
+    public const SEPARATORS = " \t\n;&|<>()";
 
-    /** @var list<array{string|QuotedPlace, int, bool}> text or place, number of expansions around it, is separator? */
+    private readonly ShellLineScanner $scanner;
+
+    /** @var list<string|QuotedPlace> the parts of the line that were read, split at the limits of words */
     private array $items = [];
+
+    /** The text after the last item. */
+    private string $text = '';
+
+    private RepeatedWord $word;
+
+    /** @var list<RepeatedWord> the words around the current word, one for each open expansion */
+    private array $outerWords = [];
+
+    /** @var list<array{int, int}> for each word with a list: position of its first item, and the position after it */
+    private array $ranges = [];
+
+    private function __construct()
+    {
+        $this->scanner = new ShellLineScanner();
+        $this->word = new RepeatedWord(0, OpenQuotes::None);
+    }
 
     /**
      * @param list<string|QuotedPlace> $parts the parts of a shell line
@@ -28,133 +46,120 @@ final class RepeatedWords
     public static function split(array $parts): array
     {
         $words = new self();
-        $words->read($parts);
-        $pieces = $words->pieces();
-        self::rejectWordsInDifferentQuotes($pieces);
-
-        return $pieces;
-    }
-
-    /** @param list<string|QuotedPlace> $parts */
-    private function read(array $parts): void
-    {
-        $scanner = new ShellLineScanner();
         foreach ($parts as $part) {
-            if (!\is_string($part)) {
-                $this->items[] = [$part, $scanner->expansionDepth(), false];
-                $scanner->valueInserted();
-                continue;
-            }
-            for ($at = 0, $length = \strlen($part); $at < $length; $at += $bytes) {
-                $depth = $scanner->expansionDepth();
-                $bytes = $scanner->readNext($part, $at);
-                // The text that begins or ends an expansion belongs to the word around it.
-                $newDepth = $scanner->expansionDepth();
-                $this->addText(substr($part, $at, $bytes), min($depth, $newDepth), $depth === $newDepth);
-            }
+            \is_string($part) ? $words->readText($part) : $words->readPlace($part);
         }
-    }
-
-    private function addText(string $text, int $depth, bool $canSeparate): void
-    {
-        $texts = $canSeparate && preg_match(self::ESCAPE_PATTERN, $text) !== 1
-            ? preg_split(self::SEPARATOR_PATTERN, $text, -1, \PREG_SPLIT_DELIM_CAPTURE)
-            : [$text];
-        foreach ($texts === false ? [$text] : $texts as $index => $piece) {
-            $this->items[] = [$piece, $depth, $index % 2 === 1];
-        }
-    }
-
-    /** @return non-empty-list<list<string|QuotedPlace>> */
-    private function pieces(): array
-    {
+        $words->end();
         $pieces = [];
-        $end = $wordDepth = 0;
-        foreach ($this->items as $at => [$item, $depth]) {
-            $isOfLastWord = $at < $end && $depth === $wordDepth;
-            if (\is_string($item) || !$item->replacement->isList() || $isOfLastWord) {
-                continue;
-            }
-            $first = $at;
-            while ($first > 0 && !$this->endsWord($first - 1, $depth)) {
-                --$first;
-            }
-            if ($first < $end) {
-                throw self::unrepeatable([$item]);
-            }
-            $pieces[] = $this->slice($end, $first);
-            $end = $at + 1;
-            while ($end < \count($this->items) && !$this->endsWord($end, $depth)) {
-                ++$end;
-            }
-            $pieces[] = $this->slice($first, $end);
-            $wordDepth = $depth;
+        $end = 0;
+        foreach ($words->ranges as [$first, $next]) {
+            $pieces[] = \array_slice($words->items, $end, $first - $end);
+            $pieces[] = \array_slice($words->items, $first, $next - $first);
+            $end = $next;
         }
-        $pieces[] = $this->slice($end, \count($this->items));
+        $pieces[] = \array_slice($words->items, $end);
 
         return $pieces;
     }
 
-    /** Returns whether a word with $depth expansions around it ends at the item. */
-    private function endsWord(int $at, int $depth): bool
+    private function readPlace(QuotedPlace $place): void
     {
-        [, $itemDepth, $isSeparator] = $this->items[$at];
-
-        return $itemDepth < $depth || ($itemDepth === $depth && $isSeparator);
+        $this->addText();
+        $this->items[] = $place;
+        $this->scanner->valueInserted();
+        if (!$place->replacement->isList()) {
+            return;
+        }
+        $this->word->hasList = true;
+        foreach ($this->outerWords as $outer) {
+            $outer->hasInnerList = true;
+        }
+        foreach ([...$this->outerWords, $this->word] as $word) {
+            if ($word->hasList && $word->hasInnerList) {
+                throw self::unrepeatable(\array_slice($this->items, $word->start));
+            }
+        }
     }
 
-    /** @return list<string|QuotedPlace> */
-    private function slice(int $from, int $to): array
+    private function readText(string $text): void
     {
-        return array_column(\array_slice($this->items, $from, $to - $from), 0);
+        for ($at = 0, $length = \strlen($text); $at < $length; $at += $bytes) {
+            $depth = $this->scanner->expansionDepth();
+            $before = $this->word->hasList ? clone $this->scanner : null;
+            $bytes = $this->scanner->readNext($text, $at);
+            $read = substr($text, $at, $bytes);
+            $isEnd = $this->scanner->expansionDepth() < $depth;
+            $isStart = $this->scanner->expansionDepth() > $depth;
+            $isSeparator = !$isEnd && !$isStart && $this->isSeparator($read);
+            if ($before !== null && ($isEnd || $isSeparator)) {
+                $this->endWord($before);
+            }
+            $this->text .= $read;
+            if ($isEnd) {
+                $this->word = array_pop($this->outerWords) ?? $this->word;
+            } elseif ($isStart || $isSeparator) {
+                $this->addText();
+                $isStart ? $this->outerWords[] = $this->word : null;
+                $this->word = new RepeatedWord(\count($this->items), $this->scanner->openQuotes());
+            }
+        }
+    }
+
+    private function isSeparator(string $text): bool
+    {
+        // A continued line continues a word, unless the word has no other text yet.
+        $isAtWordStart = $this->text === '' && $this->word->start === \count($this->items);
+
+        return strspn($text, self::SEPARATORS) === \strlen($text) || $text === "\\\n" && $isAtWordStart;
+    }
+
+    private function end(): void
+    {
+        $words = [$this->word, ...array_reverse($this->outerWords)];
+        foreach ($words as $this->word) {
+            if ($this->word->hasList) {
+                $this->endWord($this->scanner);
+            }
+        }
+        $this->addText();
+    }
+
+    private function addText(): void
+    {
+        if ($this->text !== '') {
+            $this->items[] = $this->text;
+            $this->text = '';
+        }
     }
 
     /**
-     * Rejects a word with {} if a shell would read a second copy of the word in another way than the first. For
+     * Ends a word with a list. Rejects the word if a shell would read a second copy in another way than the first. For
      * example, if an escaped blank is before #, only the # of the second copy begins a comment.
      *
-     * @param list<list<string|QuotedPlace>> $pieces
+     * @param ShellLineScanner $scanner its position is the end of the word
      */
-    private static function rejectWordsInDifferentQuotes(array $pieces): void
+    private function endWord(ShellLineScanner $scanner): void
     {
-        for ($index = 1; $index < \count($pieces); $index += 2) {
-            $word = $pieces[$index];
-            $earlier = \array_slice($pieces, 0, $index);
-            $quotes = array_map(self::quotesAfter(...), [
-                $earlier,
-                [...$earlier, $word],
-                [...$earlier, $word, [' '], $word],
-            ]);
-            if ($quotes[0] === OpenQuotes::Refused || $quotes !== array_fill(0, 3, $quotes[0])) {
-                throw self::unrepeatable($word);
-            }
-        }
-    }
-
-    /**
-     * @param list<list<string|QuotedPlace>> $pieces
-     *
-     * @return OpenQuotes|null null if a place would need other quotes than it has
-     */
-    private static function quotesAfter(array $pieces): ?OpenQuotes
-    {
-        $scanner = new ShellLineScanner();
-        $text = '';
-        foreach (array_merge(...$pieces) as $part) {
-            if (\is_string($part)) {
-                $text .= $part;
+        $this->addText();
+        $this->ranges[] = [$this->word->start, \count($this->items)];
+        $items = \array_slice($this->items, $this->word->start);
+        $copy = clone $scanner;
+        $text = ' ';
+        $isSame = $this->word->quotes !== OpenQuotes::Refused && $copy->openQuotes() === $this->word->quotes;
+        foreach ($items as $item) {
+            if (\is_string($item)) {
+                $text .= $item;
                 continue;
             }
-            $scanner->read($text);
-            if ($scanner->openQuotes() !== $part->quotes) {
-                return null;
-            }
-            $scanner->valueInserted();
+            $copy->read($text);
+            $isSame = $isSame && $copy->openQuotes() === $item->quotes;
+            $copy->valueInserted();
             $text = '';
         }
-        $scanner->read($text);
-
-        return $scanner->openQuotes();
+        $copy->read($text);
+        if (!$isSame || $copy->openQuotes() !== $this->word->quotes) {
+            throw self::unrepeatable($items);
+        }
     }
 
     /** @param list<string|QuotedPlace> $word */
@@ -166,8 +171,8 @@ final class RepeatedWords
         ));
 
         return new UsageException(
-            "the command contains {$text}, which can't be repeated for several values. With -X, -N and -L, a blank in"
-            . ' quotes also ends a word; use -m, or write the word without such blanks',
+            "the command contains {$text}, which can't be repeated for several values: with -X, -N and -L, a blank in"
+            . ' quotes also ends a word, and $(...) with {} must be the only part of a word that has {}; use -m',
         );
     }
 }

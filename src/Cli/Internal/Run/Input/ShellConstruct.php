@@ -4,7 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
-/** A construct of a shell line, such as quotes or $(...), and the state of the current word in it. */
+/**
+ * A construct of a shell line, such as quotes or $(...), with the state of the current command and word in it. The
+ * state changes only while the construct is the innermost one.
+ */
 final class ShellConstruct
 {
     // Kinds. Each value is the text that begins the construct. Only PARENTHESIS, a ( inside $((...)), has another
@@ -21,7 +24,7 @@ final class ShellConstruct
     public const PARENTHESIS = '$(((';
 
     /** Kinds of constructs that are parts of the word around them. */
-    public const EXPANSIONS = [
+    private const EXPANSIONS = [
         self::BACKTICK,
         self::COMMAND_SUBSTITUTION,
         self::PARAMETER_EXPANSION,
@@ -29,8 +32,14 @@ final class ShellConstruct
         self::PARENTHESIS,
     ];
 
-    /** Whether the current word begins with -, so that = in it assigns nothing. */
-    public bool $isOption = false;
+    /** Whether the program of the current command precedes the current word. */
+    public bool $hasProgram = false;
+
+    /** Whether the current word is followed by a command or a name if it is at the place of a program, such as "if". */
+    public bool $isReserved = false;
+
+    /** Whether the current word can be the name of a variable, up to the current position. */
+    public bool $mayBeName = false;
 
     /** Whether the current word follows < or >, or is an assignment. Such a word can have only one value. */
     public bool $hasOneValue = false;
@@ -41,11 +50,80 @@ final class ShellConstruct
     /** Number of [ without their ] in a subscript x[...], which bash may execute. */
     public int $openBrackets = 0;
 
-    public function __construct(public readonly string $kind) {}
+    /** Number of expansions, such as $(...), at the current position. */
+    public readonly int $expansionDepth;
 
-    public function endWord(): void
+    /** @var array<string, true> kinds of this construct and of those around it */
+    private readonly array $kinds;
+
+    private readonly bool $isInSubstitutionInQuotes;
+    private readonly bool $isInSingleValue;
+    private readonly bool $isInDuplication;
+    private readonly bool $isInSubscript;
+
+    public function __construct(public readonly string $kind, ?self $outer = null)
     {
+        $this->kinds = [$kind => true] + ($outer->kinds ?? []);
+        $this->expansionDepth = ($outer->expansionDepth ?? 0) + (int) \in_array($kind, self::EXPANSIONS, true);
+        $this->isInSubstitutionInQuotes = $outer?->isInSubstitutionInQuotes === true
+            || $kind === self::COMMAND_SUBSTITUTION && $outer?->isIn(self::DOUBLE_QUOTES) === true;
+        $this->isInSingleValue = $outer?->isInSingleValue() === true;
+        $this->isInDuplication = $outer !== null && ($outer->isInDuplication || $outer->isDuplication);
+        $this->isInSubscript = $outer?->isInSubscript() === true;
+    }
+
+    /** Returns whether this construct, or one around it, has the kind. */
+    public function isIn(string $kind): bool
+    {
+        return isset($this->kinds[$kind]);
+    }
+
+    /** Describes the position if no value except a number can be inserted in this construct; otherwise returns null. */
+    public function refusalReason(): ?string
+    {
+        return match (true) {
+            $this->isIn(self::BACKTICK) => 'inside `...`',
+            $this->isIn(self::ARITHMETIC) => 'inside $((...))',
+            $this->isIn(self::PARAMETER_EXPANSION) => 'inside ${...}',
+            $this->kind === self::COMMENT => 'in a comment',
+            $this->isInDuplication || $this->isDuplication => 'in the word after >&',
+            $this->isInSubscript() => 'inside x[...]',
+            $this->isInSubstitutionInQuotes => 'inside $(...) in double quotes',
+            default => null,
+        };
+    }
+
+    public function isInSingleValue(): bool
+    {
+        return $this->isInSingleValue || $this->hasOneValue;
+    }
+
+    public function isInSubscript(): bool
+    {
+        return $this->isInSubscript || $this->openBrackets > 0;
+    }
+
+    /** @param string $next the character after the word */
+    public function endWord(string $next): void
+    {
+        // A number before < or > is no program. Other words directly before < or > are treated in the same way.
+        $isProgram = !$this->isReserved && !$this->hasOneValue && $next !== '<' && $next !== '>';
+        $this->hasProgram = $this->hasProgram || $isProgram;
+        $this->isReserved = false;
         $this->hasOneValue = false;
         $this->isDuplication = false;
+    }
+
+    /** @param string $character a character of code, not in quotes */
+    public function readCharacter(string $character, bool $isFirstOfWord): void
+    {
+        if ($isFirstOfWord) {
+            $this->mayBeName = preg_match('/[\w"\'$`\\\\]/', $character) === 1;
+        } elseif ($character === '=') {
+            $this->hasOneValue = $this->hasOneValue || $this->mayBeName;
+        } elseif ($this->openBrackets === 0) {
+            $this->mayBeName = $this->mayBeName && preg_match('/[\w"\'$`\\\\+[\]]/', $character) === 1;
+        }
+        $this->hasProgram = $this->hasProgram && !str_contains(";&|()\n", $character);
     }
 }

@@ -16,7 +16,11 @@ namespace Spindle\Cli\Internal\Run\Input;
  */
 final class ShellLineScanner
 {
-    private readonly OpenConstructs $open;
+    /** Matches a word before a command or a name: a reserved word, or a built-in that executes its arguments. */
+    private const RESERVED_PATTERN = '/\G(?:if|then|elif|else|do|while|until|case|for|select|function|time|coproc|[{}!]'
+        . '|exec|command|builtin|eval|source|\.)(?=[\s;&|<>()]|$)/D';
+
+    private OpenConstructs $open;
 
     /** The last character read; x after an escaped character; '' at the start. A continued line changes nothing. */
     private string $previous = '';
@@ -34,6 +38,11 @@ final class ShellLineScanner
     public function __construct()
     {
         $this->open = new OpenConstructs();
+    }
+
+    public function __clone()
+    {
+        $this->open = clone $this->open;
     }
 
     /** Scans the next part of the line, up to the next value or to the end. */
@@ -62,14 +71,14 @@ final class ShellLineScanner
     /** Returns the number of expansions, such as $(...), that are open at the current position. */
     public function expansionDepth(): int
     {
-        return $this->open->expansionDepth();
+        return $this->open->innermost->expansionDepth;
     }
 
     public function valueInserted(): void
     {
         $this->pending = '';
         $this->previous = 'x';
-        $this->open->innermost->isOption = $this->open->innermost->isOption && !$this->atWordStart;
+        $this->open->innermost->mayBeName = $this->open->innermost->mayBeName || $this->atWordStart;
         $this->atWordStart = false;
     }
 
@@ -87,19 +96,11 @@ final class ShellLineScanner
     /** Describes the current position if no value except a number can be inserted there; otherwise returns null. */
     public function refusalReason(): ?string
     {
-        $kind = $this->open->innermost->kind;
+        $isInSingleQuotes = $this->open->innermost->kind === ShellConstruct::SINGLE_QUOTES;
 
-        return match (true) {
-            $this->unclearPlace !== null => $this->unclearPlace,
-            $this->open->contain(ShellConstruct::BACKTICK) => 'inside `...`',
-            $this->open->contain(ShellConstruct::ARITHMETIC) => 'inside $((...))',
-            $this->open->contain(ShellConstruct::PARAMETER_EXPANSION) => 'inside ${...}',
-            $kind === ShellConstruct::COMMENT => 'in a comment',
-            $this->open->containDuplication() => 'in the word after >&',
-            $this->open->containSubscript() => 'inside x[...]',
-            $this->open->containSubstitutionInQuotes() => 'inside $(...) in double quotes',
-            $kind !== ShellConstruct::SINGLE_QUOTES && $this->pending === '\\' => 'directly after a backslash',
-            $kind !== ShellConstruct::SINGLE_QUOTES && $this->pending === '$' => 'directly after $',
+        return $this->unclearPlace ?? $this->open->innermost->refusalReason() ?? match (true) {
+            !$isInSingleQuotes && $this->pending === '\\' => 'directly after a backslash',
+            !$isInSingleQuotes && $this->pending === '$' => 'directly after $',
             default => null,
         };
     }
@@ -107,7 +108,13 @@ final class ShellLineScanner
     /** Returns whether a second value would not belong to the assignment or redirection of the first value. */
     public function allowsOnlyOneValue(): bool
     {
-        return $this->open->containSingleValue();
+        return $this->open->innermost->isInSingleValue();
+    }
+
+    /** Returns whether an argument can begin here: the program of the command precedes the current position. */
+    public function isAtArgument(): bool
+    {
+        return $this->atWordStart && $this->open->innermost->hasProgram && !$this->open->innermost->hasOneValue;
     }
 
     /** Returns whether the scanned code has <<, which begins a here-document, or <<<, a here-string of bash. */
@@ -130,17 +137,16 @@ final class ShellLineScanner
         };
     }
 
-    /** Scans up to and including the end of the innermost construct. */
+    /** Scans up to the end of the innermost construct, up to a character that can end a word, or one such character. */
     private function stepTo(string $end, string $text, int $at): int
     {
-        $found = strpos($text, $end, $at);
-        if ($found === false) {
-            return \strlen($text) - $at;
+        $length = strcspn($text, $end . RepeatedWords::SEPARATORS, $at);
+        if ($length === 0 && $text[$at] === $end) {
+            $this->endConstruct();
+            $this->atWordStart = $end === "\n";
         }
-        $this->endConstruct();
-        $this->atWordStart = $end === "\n";
 
-        return $found + 1 - $at;
+        return max(1, $length);
     }
 
     private function stepInBackticks(string $text, int $at): int
@@ -154,16 +160,13 @@ final class ShellLineScanner
 
     private function stepInDouble(string $text, int $at): int
     {
-        switch ($text[$at]) {
-            case '"':
-                $this->endConstruct();
+        if ($text[$at] === '"') {
+            $this->endConstruct();
 
-                return 1;
-            case '\\':
-                return $this->readEscape($text, $at);
-            default:
-                return $this->readExpansion($text, $at);
+            return 1;
         }
+
+        return $text[$at] === '\\' ? $this->readEscape($text, $at) : $this->readExpansion($text, $at);
     }
 
     private function stepInParameter(string $text, int $at): int
@@ -228,13 +231,9 @@ final class ShellLineScanner
         $isProcessSubstitution = preg_match('/\G[<>]\(/', $text, offset: $at) === 1;
         $this->atWordStart = !$isProcessSubstitution && str_contains(" \t\n;&|()<>", $character);
         if ($this->atWordStart && !$wasWordStart) {
-            $this->open->innermost->endWord();
+            $this->open->innermost->endWord($character);
         }
-        if ($wasWordStart) {
-            $this->open->innermost->isOption = $character === '-';
-        } elseif ($character === '=' && !$this->open->innermost->isOption) {
-            $this->open->innermost->hasOneValue = true;
-        }
+        $this->open->innermost->readCharacter($character, $wasWordStart);
         $step = $wasWordStart ? $this->readWordStart($text, $at) : 0;
         if ($step > 0) {
             return $step;
@@ -257,15 +256,16 @@ final class ShellLineScanner
     /** Scans text that is special only at a word start. Returns the number of scanned bytes; 0 for other text. */
     private function readWordStart(string $text, int $at): int
     {
+        $construct = $this->open->innermost;
         $isCase = preg_match('/\Gcase\b/', $text, offset: $at) === 1;
+        $construct->isReserved = preg_match(self::RESERVED_PATTERN, $text, offset: $at) === 1;
 
         // Bash also executes a subscript in {x[...]} before a redirection.
         return match (true) {
-            $text[$at] === '#' && $this->open->containSubscript() => $this->markUnclear('after # inside x[...]'),
+            $text[$at] === '#' && $construct->isInSubscript() => $this->markUnclear('after # inside x[...]'),
             $text[$at] === '#' => $this->open->begin(ShellConstruct::COMMENT),
-            $isCase && $this->open->contain(ShellConstruct::COMMAND_SUBSTITUTION) => $this->markUnclear(
-                'after case inside $(...)',
-            ),
+            $isCase && $construct->isIn(ShellConstruct::COMMAND_SUBSTITUTION)
+                => $this->markUnclear('after case inside $(...)'),
             preg_match('/\G\[\[[\s;&|<>()]/', $text, offset: $at) === 1 => $this->markUnclear('after [['),
             preg_match('/\G\{?[a-z_]\w*\[/i', $text, $match, offset: $at) === 1 => $this->beginSubscript(
                 \strlen($match[0]),

@@ -29,10 +29,16 @@ final class ShellTemplate implements TemplateBody
         bool $hasLists,
     ) {
         $parts = $strings->split($line);
-        $quotes = self::openQuotes($parts, $hasLists);
+        [$quotes, $isAtArgument] = self::scan($parts, $hasLists);
         $places = [];
         foreach ($parts as $i => $part) {
-            $places[] = \is_string($part) ? $part : new QuotedPlace($part, $quotes[$i >> 1], $parts, $i);
+            $places[] = \is_string($part) ? $part : new QuotedPlace(
+                $part,
+                $quotes[$i >> 1],
+                $isAtArgument[$i >> 1],
+                $parts,
+                $i,
+            );
         }
         $this->pieces = $repeatsWords ? RepeatedWords::split($places) : [$places];
     }
@@ -128,13 +134,13 @@ final class ShellTemplate implements TemplateBody
     /**
      * @param list<string|Replacement> $parts
      *
-     * @return list<OpenQuotes> the quotes around each replacement string
+     * @return array{list<OpenQuotes>, list<bool>} for each replacement string: the quotes around it, and whether an
+     *     argument begins there
      */
-    private static function openQuotes(array $parts, bool $hasLists): array
+    private static function scan(array $parts, bool $hasLists): array
     {
         $scanner = new ShellLineScanner();
-        $openQuotes = [];
-        $refused = [];
+        $openQuotes = $isAtArgument = $refused = [];
         $misplacedList = null;
         foreach ($parts as $part) {
             if (\is_string($part)) {
@@ -142,6 +148,7 @@ final class ShellTemplate implements TemplateBody
                 continue;
             }
             $openQuotes[] = $scanner->openQuotes();
+            $isAtArgument[] = $scanner->isAtArgument();
             $place = $scanner->refusalReason();
             if ($place === 'directly after $' || !$part->isNumber()) {
                 $refused[] = [$part->text, $place];
@@ -165,8 +172,8 @@ final class ShellTemplate implements TemplateBody
         }
 
         return $scanner->hasHereDocument()
-            ? array_map(static fn(): OpenQuotes => OpenQuotes::Refused, $openQuotes)
-            : $openQuotes;
+            ? [array_map(static fn(): OpenQuotes => OpenQuotes::Refused, $openQuotes), $isAtArgument]
+            : [$openQuotes, $isAtArgument];
     }
 
     private static function unsafe(string $replacement, string $place): UsageException

@@ -139,6 +139,8 @@ final class CommandTemplateTest extends TestCase
     #[TestWith(['echo a;', ';'])]
     #[TestWith(["echo a &\n", '&'])]
     #[TestWith(['echo a | ', '|'])]
+    #[TestWith(['echo a\\\\;', ';'])]
+    #[TestWith(["echo a;\\\n", ';'])]
     public function testAnAppendedValueIsNoCommand(string $line, string $end): void
     {
         $this->expectException(UsageException::class);
@@ -151,6 +153,8 @@ final class CommandTemplateTest extends TestCase
     {
         self::assertSame("\necho b x", CommandTemplate::fromWords(["\necho b\n"])->command(['x'], 1, 1)->line);
         self::assertSame('echo \; x', CommandTemplate::fromWords(['echo \;'])->command(['x'], 1, 1)->line);
+        self::assertSame('echo a\  x', CommandTemplate::fromWords(['echo a\ '])->command(['x'], 1, 1)->line);
+        self::assertSame('rm -v x', CommandTemplate::fromWords(["rm -v \\\n"])->command(['x'], 1, 1)->line);
     }
 
     /** @param non-empty-list<string> $words */
@@ -409,6 +413,14 @@ final class CommandTemplateTest extends TestCase
     #[TestWith(['echo a; {2} {1}', "echo a; '' 'x y'"])]
     #[TestWith(['case {2} in x) echo {1};; esac', "case '' in x) echo 'x y';; esac"])]
     #[TestWith(['{1} -v {2}', "'x y' -v "])]
+    #[TestWith(["grep 'foo' {1} {2}", "grep 'foo' 'x y' "])]
+    #[TestWith(['cat $x *.x <f {1} {2}', "cat \$x *.x <f 'x y' "])]
+    #[TestWith(['>f cat {1} {2}', ">f cat 'x y' "])]
+    #[TestWith(['if q; then cat {1} {2}; fi', "if q; then cat 'x y' ; fi"])]
+    #[TestWith(['if q; then cat {1} {2} ; fi', "if q; then cat 'x y'  ; fi"])]
+    #[TestWith(['a=b ! {2} {1}', "a=b ! '' 'x y'"])]
+    #[TestWith(['(exec {2} {1})', "(exec '' 'x y')"])]
+    #[TestWith(['2>&1 {2} {1}', "2>&1 '' 'x y'"])]
     #[TestWith(['echo "{2}" {1} a{2}', "echo \"\" 'x y' a''"])]
     public function testAMissingValueKeepsTheMeaningOfTheTextAfterIt(string $line, ?string $expected): void
     {
@@ -448,6 +460,9 @@ final class CommandTemplateTest extends TestCase
     #[TestWith(['d=$(mktemp -d); echo {}', true])]
     #[TestWith(['x=$(date) echo {}', true])]
     #[TestWith(['grep --file={} ', true])]
+    #[TestWith(['ls /t/dt=1/{} {}', true])]
+    #[TestWith(['curl http://x/?q={} {}', true])]
+    #[TestWith(['"x"={} echo', false])]
     #[TestWith(['> {1} {}', true])]
     #[TestWith(['> "$(date "+%F %T")" echo {}', true])]
     #[TestWith(['(cat <log) | sort --key={} {}', true])]
@@ -484,6 +499,9 @@ final class CommandTemplateTest extends TestCase
     #[TestWith(['echo {}$(wc {})', null])]
     #[TestWith(['cat <(sort {})', "cat <(sort b 'c d')"])]
     #[TestWith(['echo "a {}"', null])]
+    #[TestWith(["rm {}\\\n.bak", null])]
+    #[TestWith(["rm \\\n{}", "rm \\\nb 'c d'"])]
+    #[TestWith(['rm ( ( {}', "rm ( ( b 'c d'"])]
     #[TestWith(["echo &#\\\n{}", "echo &#\\\nb 'c d'"])]
     public function testARepeatedWordIsReadAsTheFirst(string $line, ?string $expected): void
     {

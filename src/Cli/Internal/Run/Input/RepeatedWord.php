@@ -1,0 +1,20 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run\Input;
+
+/** A word that {@see RepeatedWords} is reading. */
+final class RepeatedWord
+{
+    public bool $hasList = false;
+
+    /** Whether an expansion in this word has a list. */
+    public bool $hasInnerList = false;
+
+    /**
+     * @param int        $start  position of the word's first item
+     * @param OpenQuotes $quotes quotes around the start of the word
+     */
+    public function __construct(public readonly int $start, public readonly OpenQuotes $quotes) {}
+}
