@@ -34,6 +34,8 @@ final class Routes
             '/fiber-throws' => self::throwInFiber(),
             '/callback-throws' => self::throwInCallback(),
             '/fork' => self::fork(),
+            '/fork-waits' => self::forkAndWait(),
+            '/pid' => Response::text((string) getmypid()),
             '/body' => Response::text((string) \strlen((string) $request->getBody())),
             '/upload' => self::upload($request),
             '/large' => Response::text(str_repeat('x', (int) $query)),
@@ -127,6 +129,16 @@ final class Routes
             exit(0);
         }
         pcntl_waitpid($pid, $status);
+
+        return Response::text('forked');
+    }
+
+    private static function forkAndWait(): Response
+    {
+        if (pcntl_fork() === 0) {
+            pcntl_alarm(20);
+            self::hang();
+        }
 
         return Response::text('forked');
     }

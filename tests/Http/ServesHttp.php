@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\After;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
+use Psr\Log\LoggerInterface;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Tests\Eventually;
@@ -48,14 +49,18 @@ trait ServesHttp
         [$this->servers, $this->clients, $this->server, $this->log] = [[], [], null, null];
     }
 
-    /** @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler */
+    /**
+     * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler
+     * @param LoggerInterface|null $logger null to keep the entries for {@see log()}
+     */
     protected function serve(
         RequestHandlerInterface|\Closure $handler,
         ?HttpServerOptions $options = null,
         string $address = '127.0.0.1:0',
+        ?LoggerInterface $logger = null,
     ): HttpServer {
         $this->log = new Records();
-        $this->servers[] = $this->server = new HttpServer($handler, $options, $this->log);
+        $this->servers[] = $this->server = new HttpServer($handler, $options, $logger ?? $this->log);
         [$this->address] = $this->server->start($address);
 
         return $this->server;

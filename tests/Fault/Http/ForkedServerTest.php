@@ -12,6 +12,7 @@ use Spindle\Http\HttpServer;
 use Spindle\Http\Response;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
+use Spindle\Tests\Http\SuspendingLogger;
 use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
@@ -113,15 +114,20 @@ final class ForkedServerTest extends TidyTestCase
         return [(int) pcntl_wtermsig($status), $received[0]];
     }
 
-    public function testAForkMadeWithoutOpenConnectionsIsKilledBeforeItAccepts(): void
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAForkMadeWithoutOpenConnectionsIsKilledBeforeItAccepts(bool $loggerSuspends): void
     {
-        self::assertSame(\SIGKILL, Host::call(self::class . '::acceptInFork', timeout: 20));
+        self::assertSame(\SIGKILL, Host::call(self::class . '::acceptInFork', [$loggerSuspends], timeout: 20));
     }
 
     /** @return int signal that has ended the fork */
-    public static function acceptInFork(): int
+    public static function acceptInFork(bool $loggerSuspends): int
     {
-        $server = new HttpServer(static fn(): ResponseInterface => Response::text('answered'));
+        $server = new HttpServer(
+            static fn(): ResponseInterface => Response::text('answered'),
+            logger: $loggerSuspends ? new SuspendingLogger() : null,
+        );
         [$address] = $server->start('127.0.0.1:0');
         $served = self::request($address);
         Eventually::holds(

@@ -7,10 +7,12 @@ namespace Spindle\Tests\Fault\Http;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\ServerProcess;
 use Spindle\Tests\Http\StartsServers;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
+use Spindle\Tests\Processes;
 use Spindle\Tests\TidyTestCase;
 
 /** Handlers that end the process, or would without protection. */
@@ -109,6 +111,29 @@ final class HandlerFaultsTest extends TidyTestCase
 
         self::assertSame('waited', $waiting->response()->body);
         self::assertSame(200, $idle->get('/')->response()->status);
+    }
+
+    #[RequiresPhpExtension('pcntl')]
+    public function testAForkOfAHandlerThatWaitsReadsNoRequestsOfOtherClients(): void
+    {
+        $server = $this->startServer();
+        $clients = array_map(static fn(): RawClient => $server->client()->get('/'), range(1, 8));
+        foreach ($clients as $client) {
+            $client->response();
+        }
+        $forking = $server->client()->get('/fork-waits'); // stays open, so that the fork reads no end of a connection
+        self::assertSame('forked', $forking->response()->body);
+        [$fork] = array_keys(Processes::childrenOf($server->pid()));
+        $server->signal(\SIGSTOP); // only the fork can read the requests
+        foreach ($clients as $client) {
+            $client->get('/pid');
+        }
+        Eventually::holds(static fn(): bool => !Processes::isAlive($fork), 'the fork is killed');
+        $server->signal(\SIGCONT);
+
+        foreach ($clients as $client) {
+            self::assertSame((string) $server->pid(), $client->response()->body);
+        }
     }
 
     #[RequiresPhpExtension('FFI')]

@@ -16,6 +16,7 @@ use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\Http\SuspendingLogger;
 
 use function Amp\delay;
 
@@ -275,6 +276,25 @@ final class LimitsTest extends HttpServerTestCase
             [$statistics->answeredRequests, $statistics->refusedRequests, $statistics->abandonedRequests],
         );
         self::assertSame(['The handler of {method} {target} did not answer within 0.2 s'], $this->log()->messages());
+    }
+
+    public function testALoggerThatSuspendsLetsNoLaterResponseReplaceThatOfALateHandler(): void
+    {
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $logger = new SuspendingLogger();
+        $this->serve(static function (ServerRequestInterface $request) use ($gate): Response {
+            $request->getRequestTarget() === '/slow' ? $gate->getFuture()->await() : null;
+
+            return Response::text('answer');
+        }, new HttpServerOptions(handlerTimeout: 0.2), logger: $logger);
+        $client = $this->client()->get('/slow')->get('/after');
+        Eventually::holds(static fn(): bool => $logger->messages !== [], 'the timeout is logged');
+        $gate->complete();
+
+        self::assertSame(503, $client->response()->status);
+        $logger->release();
+        self::assertSame('', $client->rest());
     }
 
     public function testAHandlerThatEndsAtItsDeadlineIsNotAnError(): void

@@ -73,6 +73,13 @@ final class SupervisorFaultsTest extends ServeTestCase
                 case '/wait':
                     touch(__DIR__ . '/waiting');
                     Amp\delay(0.1);
+                    break;
+                case '/fork-waits':
+                    if (pcntl_fork() === 0) {
+                        touch(__DIR__ . '/forked');
+                        Amp\delay(60);
+                    }
+                    pcntl_wait($status); // only the event loop of the fork runs
             }
             return Spindle\Http\Response::text((string) getmypid());
         }, options: new Spindle\Http\HttpServerOptions(stopTimeout: 0.5));
@@ -551,6 +558,18 @@ final class SupervisorFaultsTest extends ServeTestCase
 
         Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'it has ended', 10);
         self::assertStringNotContainsString('was killed', $server->getErrorOutput());
+    }
+
+    public function testAForkThatWaitsInTheEventLoopDoesNotPreventTheStop(): void
+    {
+        $server = $this->serve(self::WITH_STOP_TIMEOUT, ['--processes', '1']);
+        [$worker] = $this->workers();
+        $client = $this->client()->get('/fork-waits');
+        Eventually::holds(fn(): bool => file_exists($this->path('forked')), 'the fork runs');
+        $this->stopAndMeasure($server);
+
+        self::assertSame((string) $worker, $client->response()->body);
+        self::assertStringNotContainsString(' was killed', $server->getErrorOutput());
     }
 
     public function testAnIncompleteRequestToTheAdminAddressDoesNotDelayTheStop(): void

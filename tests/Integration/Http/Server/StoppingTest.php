@@ -8,8 +8,11 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
+use Amp\TimeoutCancellation;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Psr\Http\Message\ServerRequestInterface;
+use Psr\Log\LoggerInterface;
 use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
@@ -20,6 +23,7 @@ use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\RawClient;
+use Spindle\Tests\Http\SuspendingLogger;
 
 use function Amp\delay;
 
@@ -274,6 +278,45 @@ final class StoppingTest extends HttpServerTestCase
         $this->gate->complete();
     }
 
+    /** @return iterable<string, array{\Closure(RawClient): mixed}> after which the server does not watch the client */
+    public static function unwatchedClients(): iterable
+    {
+        yield 'its side has ended' => [static fn(RawClient $client) => $client->end()];
+        yield 'many bytes are unread' => [static fn(RawClient $client) => $client->send(str_repeat('x', 200_000))];
+    }
+
+    /** @param \Closure(RawClient): mixed $makeUnwatched */
+    #[DataProvider('unwatchedClients')]
+    public function testTheTimeoutKeepsTheEventLoopRunning(\Closure $makeUnwatched): void
+    {
+        $this->serveGated(new HttpServerOptions(stopTimeout: 0.2));
+        $client = $this->client()->get('/wait');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'the handler has begun');
+        $makeUnwatched($client);
+        $this->server()->close();
+
+        self::assertSame([503, ''], [$client->response()->status, $client->rest()]);
+        $this->gate->complete();
+    }
+
+    #[RequiresPhpExtension('sockets')]
+    public function testALoggerThatSuspendsDoesNotDelayTheEndAtTheTimeout(): void
+    {
+        $logger = new SuspendingLogger();
+        $this->serveGated(new HttpServerOptions(stopTimeout: 0.2), $logger);
+        $leaving = $this->client()->get('/wait');
+        $client = $this->client()->get('/wait');
+        $stopped = $this->beginStop(inFlight: 2);
+        Eventually::holds(static fn(): bool => $logger->messages !== [], 'the timeout is logged');
+        $leaving->reset();
+
+        $stopped->await(new TimeoutCancellation(5));
+        self::assertSame([503, ''], [$client->response()->status, $client->rest()]);
+        self::assertSame(['The server stopped with 2 unanswered requests after 0.2 s'], $logger->messages);
+        $logger->release();
+        $this->gate->complete();
+    }
+
     public function testConnectionsWithoutARequestAreClosedWithoutAResponse(): void
     {
         $this->serveGated(new HttpServerOptions(idleGracePeriod: 5, stopTimeout: 0.1));
@@ -418,7 +461,7 @@ final class StoppingTest extends HttpServerTestCase
         self::assertTrue($server->statistics()->stopping);
     }
 
-    private function serveGated(?HttpServerOptions $options = null): void
+    private function serveGated(?HttpServerOptions $options = null, ?LoggerInterface $logger = null): void
     {
         $gate = $this->gate->getFuture();
         $this->serve(static function (ServerRequestInterface $request) use ($gate): Response {
@@ -433,7 +476,7 @@ final class StoppingTest extends HttpServerTestCase
                 '/large' => Response::text(str_repeat('x', 50_000_000)),
                 default => Response::text('answered'),
             };
-        }, $options);
+        }, $options, logger: $logger);
     }
 
     /**

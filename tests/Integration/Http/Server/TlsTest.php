@@ -22,6 +22,7 @@ use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\Relay;
 use Spindle\Tests\Http\ServerProcess;
 use Spindle\Tests\Http\StartsServers;
+use Spindle\Tests\Http\SuspendingLogger;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\TlsOptions;
@@ -290,6 +291,32 @@ final class TlsTest extends HttpServerTestCase
         self::assertStringContainsString($message, $this->log()->messages()[0]);
         file_put_contents($path, $good);
         self::assertSame($all, $names(), 'the file is used again');
+    }
+
+    public function testALoggerThatSuspendsHarmsNoHandshake(): void
+    {
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $logger = new SuspendingLogger();
+        $path = $this->certificate('one.test');
+        $this->serve(static function () use ($gate): Response {
+            $gate->getFuture()->await();
+
+            return self::hello();
+        }, new HttpServerOptions(
+            $this->certificate('default.test'),
+            certificates: ['one.test' => $path],
+        ), 'tls://127.0.0.1:0', $logger);
+        unlink($path);
+        $client = $this->secureClient()->get('/');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'the handler has begun');
+        self::assertCount(1, $logger->messages);
+        $logger->release();
+        delay(0.01); // the caller of the logger continues
+        $gate->complete();
+
+        self::assertSame('hello', $client->response()->body);
+        self::assertSame(0, $this->server()->statistics()->failedHandshakes);
     }
 
     public function testCertificatesAreCheckedOncePerConnection(): void
