@@ -160,8 +160,8 @@ final class Service implements FileDescriptors
     public function warnOnce(string $warning, ?\Throwable $failure = null): void
     {
         if ($this->warnings->isNew($warning)) {
-            EventLoop::queue(
-                $this->logger->warning(...),
+            // In another fiber, because a logger may suspend in the middle of a step of a connection.
+            (new \Fiber($this->logger->warning(...)))->start(
                 $failure === null ? $warning : "{$warning}: {$failure->getMessage()}",
                 $failure === null ? [] : ['exception' => $failure],
             );
