@@ -181,7 +181,7 @@ final class JobRunner
     public function stop(): void
     {
         $this->isStopping = true;
-        foreach ($this->waiting as $job) {
+        foreach (array_splice($this->waiting, 0) as $job) { // empty, so that settle() hands no job to the pool
             $this->settle($job, $this->settlements->released($job->delivery));
         }
     }
@@ -320,16 +320,18 @@ final class JobRunner
             if (\count($this->jobs) - \count($this->waiting) >= $capacity) {
                 return;
             }
+            if (!isset($this->waiting[$id])) { // @phpstan-ignore isset.offset (startJob() may wait for a pool)
+                continue;
+            }
             unset($this->waiting[$id]);
             $this->lastPooledNumber = max($this->lastPooledNumber, $job->sequenceNumber);
             try {
-                $run = $this->startJob($job);
+                $this->startJob($job)->catch(fn(\Throwable $failure) => $this->jobFailed($job, $failure))->ignore();
             } catch (\Throwable $failure) { // the pool could not be created, or refused the job
                 $this->jobFailed($job, $failure);
 
                 return;
             }
-            $run->catch(fn(\Throwable $failure) => $this->jobFailed($job, $failure))->ignore();
         }
     }
 
@@ -388,10 +390,8 @@ final class JobRunner
 
             return;
         }
-        $this->run->pools->counters['crashed_total'] += (int) (
-            $failure instanceof WorkerCrashedException
-            || $failure instanceof LauncherException
-        );
+        $isCrash = $failure instanceof WorkerCrashedException || $failure instanceof LauncherException;
+        $this->run->pools->counters['crashed_total'] += (int) $isCrash;
         $settlement = $this->settlements->ofFailure($job, $failure);
         $this->settle($job, $settlement ?? $this->settlements->released($job->delivery));
         if ($settlement === null) {
@@ -399,10 +399,10 @@ final class JobRunner
         }
     }
 
-    /** Keeps a job that the pool has returned without starting it, or gives the job back if there are too many. */
+    /** Keeps a job that the pool has not started. Gives it back after a stop, or if the agent has too many jobs. */
     private function addUnstarted(ClaimedJob $job): void
     {
-        if (\count($this->jobs) > $this->capacity) {
+        if ($this->isStopping || \count($this->jobs) > $this->capacity) {
             $this->settle($job, $this->settlements->released($job->delivery));
         } else {
             $this->waiting[$job->delivery->id] = $job;

@@ -79,6 +79,76 @@ final class AgentTest extends TidyTestCase
         self::assertSame([2, 1], [$stops, $this->started], 'the job starts under the second lease only');
     }
 
+    public function testAnAgentThatIsStoppedStartsNoneOfTheJobsThatItGivesBack(): void
+    {
+        $this->duration = 0.01;
+        for ($last = 1; $last <= 12; ++$last) {
+            $answers = 0;
+            $stop = static function (): void {};
+            $engine = $this->serve(static function (ClaimResult $claim) use (&$answers, &$stop, $last): void {
+                delay(0.1); // all claimed jobs finish, so the agent raises the number of jobs that it claims
+                $answers += (int) ($claim->deliveries !== []);
+                if ($answers === $last) {
+                    async($stop);
+                }
+            }, static function (RemoteExecutor $executor, Agent $agent) use (&$stop): void {
+                $stop = $agent->close(...);
+                for ($i = 0; $i < 200; ++$i) {
+                    $executor->dispatch(static fn(): int => 1, delay: 1.0); // so that all can be claimed at once
+                }
+                delay(20.0);
+            }, $this->batchPool());
+
+            self::assertGreaterThanOrEqual($last, $answers);
+            self::assertSame(200, $this->started + $engine->queue('queue')->statistics()['waiting'], "answer {$last}");
+        }
+    }
+
+    public function testAnAgentThatIsStoppedWhileItsPoolIsBeingCreatedStartsNoneOfTheJobsThatItGivesBack(): void
+    {
+        $engine = new MemoryEngine();
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', new SigningKeys([AgentProgram::KEY]));
+        $executor->dispatch(static fn(): int => 1);
+        $executor->dispatch(static fn(): int => 1);
+        $agent = $this->agent($engine, function () use (&$agent): Executor {
+            async(static fn() => $agent?->close());
+            delay(1.0);
+
+            return $this->pool();
+        });
+        $agent->run();
+
+        self::assertSame([1, 1], [$this->started, $engine->queue('queue')->statistics()['waiting']]);
+    }
+
+    public function testAnAgentThatIsStoppedGivesBackWhatItsPoolReturnsUnstarted(): void
+    {
+        $engine = new MemoryEngine();
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', new SigningKeys([AgentProgram::KEY]));
+        $executor->dispatch(static fn(): int => 1);
+        $submitted = 0;
+        $stop = static function (): void {};
+        $pool = self::createStub(Executor::class);
+        $pool->method('submit')->willReturnCallback(static function () use (&$stop, &$submitted): Future {
+            ++$submitted;
+            async($stop);
+
+            return async(static function (): never {
+                delay(1.0);
+                throw new CancelledException();
+            });
+        });
+        $agent = $this->agent($engine, static fn(): Executor => $pool);
+        $stop = $agent->close(...);
+        async(static function () use ($agent): void {
+            delay(5.0);
+            $agent->kill(); // ends the test if the job is started again and again
+        });
+        $agent->run();
+
+        self::assertSame([1, 1], [$submitted, $engine->queue('queue')->statistics()['waiting']]);
+    }
+
     public function testAResultUsesNoMemoryAfterItsAnswerHasArrivedTooLate(): void
     {
         $this->duration = 0.1;
@@ -516,7 +586,7 @@ final class AgentTest extends TidyTestCase
      * @param \Closure(ClaimResult, MemoryBroker): void $onAnswer called before the agent has an answer
      * @param \Closure(RemoteExecutor, Agent): void     $caller
      */
-    private function serve(\Closure $onAnswer, \Closure $caller): void
+    private function serve(\Closure $onAnswer, \Closure $caller, ?Executor $pool = null): MemoryEngine
     {
         $this->started = 0;
         $engine = new MemoryEngine();
@@ -556,11 +626,38 @@ final class AgentTest extends TidyTestCase
             },
         );
         $keys = new SigningKeys([AgentProgram::KEY]);
-        $agent = new Agent($broker, 'queue', 2, $keys, createPool: fn(): Executor => $this->pool());
+        $agent = new Agent($broker, 'queue', 2, $keys, createPool: fn(): Executor => $pool ?? $this->pool());
         $ended = async($agent->run(...));
         $caller(new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys), $agent);
         $agent->close();
         $ended->await();
+
+        return $engine;
+    }
+
+    /** Returns a pool whose tasks end in the same turn of the loop if they have started one after the other. */
+    private function batchPool(): Executor
+    {
+        /** @var \SplQueue<DeferredFuture<string>> $batch */
+        $batch = new \SplQueue();
+        $pool = self::createStub(Executor::class);
+        $pool->method('submit')->willReturnCallback(function () use ($batch): Future {
+            ++$this->started;
+            if ($batch->isEmpty()) {
+                EventLoop::delay($this->duration, static function () use ($batch): void {
+                    while (!$batch->isEmpty()) {
+                        $batch->dequeue()->complete(PortableOutcome::returned('done'));
+                    }
+                });
+            }
+            /** @var DeferredFuture<string> $outcome */
+            $outcome = new DeferredFuture();
+            $batch->enqueue($outcome);
+
+            return $outcome->getFuture();
+        });
+
+        return $pool;
     }
 
     private function pool(): Executor
