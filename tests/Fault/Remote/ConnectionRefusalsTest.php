@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Remote;
 
 use Amp\Future;
+use Amp\Socket\Socket;
 use PHPUnit\Framework\Attributes\AfterClass;
 use PHPUnit\Framework\Attributes\BeforeClass;
 use PHPUnit\Framework\Attributes\DataProvider;
@@ -92,6 +93,25 @@ final class ConnectionRefusalsTest extends TestCase
             $failure->getMessage(),
         );
         self::assertLessThan(3.5, (hrtime(true) - $began) / 1e9, 'it is not tried again here');
+    }
+
+    #[TestWith(["ERR unknown command 'AUTH', with args beginning with: 'app' 's3cret' "])] // Redis 7, AUTH renamed
+    #[TestWith(['ERR unknown command `AUTH`, with args beginning with: `app`, `s3cret`, '])] // Redis 6
+    public function testAnEngineThatRepeatsThePasswordDoesNotRevealItInTheFailure(string $answer): void
+    {
+        $server = new ScriptedServer(static function (Socket $socket) use ($answer): void {
+            while ($socket->read() !== null) {
+                $socket->write("-{$answer}\r\n");
+            }
+        });
+        $failure = self::thrown((new RedisBroker("redis://app:s3cret@{$server->address()}"))->durability(...));
+        $server->close();
+
+        self::assertSays(['ERR unknown command', 'AUTH'], $failure->getMessage());
+        self::assertStringNotContainsString('s3cret', (string) $failure);
+        for (; $failure !== null; $failure = $failure->getPrevious()) {
+            self::assertStringNotContainsString('s3cret', $failure->getMessage());
+        }
     }
 
     public function testASocketWithAnEncodedPathGetsAdvice(): void

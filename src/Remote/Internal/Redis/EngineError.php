@@ -28,9 +28,10 @@ final class EngineError extends \RuntimeException
     /** First word of the error, such as NOAUTH. */
     public readonly string $kind;
 
-    /** @param string $message as the engine has sent it */
-    public function __construct(string $message)
+    /** @param string $message as the engine sent it. The repeated arguments, perhaps a password, are left out */
+    public function __construct(#[\SensitiveParameter] string $message)
     {
+        $message = explode(', with args beginning with:', $message, 2)[0];
         parent::__construct($message);
         $this->kind = explode(' ', $message, 2)[0];
     }
