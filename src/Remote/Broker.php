@@ -266,7 +266,8 @@ interface Broker
      * - running: owner, claim_number, crashes, failures, since (time of the claim)
      * - waiting: since (time at which the job became claimable)
      * - delayed: due (end of the delay), crashes, failures
-     * - dead: died; and reason, attempts and owner, from the JSON in {@see Settlement::$reason}
+     * - dead: died; and reason, attempts and owner, from the JSON in {@see Settlement::$reason}. Without an $id, only
+     *   the first line of the reason, at most 500 bytes
      *
      * The values of `since`, `due` and `died` are Unix times in milliseconds, by the engine's clock. Waiting jobs are
      * in the order in which they are claimed, delayed jobs in the order in which they become claimable, and dead

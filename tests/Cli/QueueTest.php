@@ -156,7 +156,9 @@ final class QueueTest extends TestCase
         $running = (array) ((array) $jobs['running'])[0];
         self::assertSame(['running-1', self::OWNER], [$running['id'] ?? null, $running['owner'] ?? null]);
         $dead = (array) ((array) $jobs['dead'])[0];
-        self::assertSame("no\e[2J\u{9b} disk\n#0 trace", $dead['reason'] ?? null);
+        self::assertSame("no\e[2J\u{9b} disk", $dead['reason'] ?? null);
+        $job = (array) ($this->json(['show', $queue, 'dead-1'])['job'] ?? null);
+        self::assertSame("no\e[2J\u{9b} disk\n#0 trace", $job['reason'] ?? null);
         self::assertSame(['queue' => $queue, 'retried' => 1], $this->json(['retry', $queue, 'dead-1']));
         self::assertSame(['queue' => $queue, 'deleted' => 1], $this->json(['delete', $queue, '--all']));
         self::assertSame(['queue' => $queue, 'purged' => 4], $this->json(['purge', $queue, '--yes']));

@@ -436,10 +436,12 @@ final class MemoryQueue
                 $this->inOrderOfDelay(),
             ),
             JobStatus::Dead => array_map(static function (array $dead): array {
-                /** @var array<string, int|float|string> $reason */
-                $reason = $dead[1] === '' ? [] : json_decode($dead[1], true, 8, \JSON_THROW_ON_ERROR);
+                $details = self::deadDetails($dead);
+                if (isset($details['reason'])) {
+                    $details['reason'] = mb_strcut(explode("\n", (string) $details['reason'], 2)[0], 0, 500, 'UTF-8');
+                }
 
-                return [...$reason, 'died' => self::milliseconds($dead[2])];
+                return $details;
             }, array_reverse($this->dead)),
             JobStatus::Done => [],
         };
@@ -454,14 +456,29 @@ final class MemoryQueue
             return [];
         }
         $job = $this->jobs[$id] ?? $this->dead[$id][0];
-        $details = $status === JobStatus::Waiting
-            ? ['crashes' => $job->crashes, 'failures' => $job->failures]
-            : $this->list($status, \PHP_INT_MAX)[$id];
+        $details = match ($status) {
+            JobStatus::Waiting => ['crashes' => $job->crashes, 'failures' => $job->failures],
+            JobStatus::Dead => self::deadDetails($this->dead[$id]),
+            default => $this->list($status, \PHP_INT_MAX)[$id],
+        };
         if ($job->status === 'blocked') {
             $details['blocked'] = 1;
         }
 
         return [$id => $job->key === '' ? $details : [...$details, 'exclusive_key' => $job->key]];
+    }
+
+    /**
+     * @param array{MemoryJob, string, float} $dead
+     *
+     * @return array<string, int|float|string>
+     */
+    private static function deadDetails(array $dead): array
+    {
+        /** @var array<string, int|float|string> $reason */
+        $reason = $dead[1] === '' ? [] : json_decode($dead[1], true, 8, \JSON_THROW_ON_ERROR);
+
+        return [...$reason, 'died' => self::milliseconds($dead[2])];
     }
 
     public function status(string $id): ?JobStatus

@@ -357,7 +357,7 @@ final class AgentDeathsTest extends TidyTestCase
         }
         self::assertSame(5050, array_sum(await($others)));
 
-        $dead = $this->broker()->listJobs($this->queue(), JobStatus::Dead, 10);
+        $dead = $this->broker()->listJobs($this->queue(), JobStatus::Dead, 1, $poison);
         self::assertSame([$poison], array_keys($dead));
         self::assertSame(3, $dead[$poison]['attempts']);
         self::assertStringContainsString('signal 9', (string) $dead[$poison]['reason']);

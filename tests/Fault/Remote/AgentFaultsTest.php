@@ -222,7 +222,7 @@ final class AgentFaultsTest extends TestCase
             self::fail('It throws');
         } catch (TaskFailedException) {
         }
-        $dead = (new RedisBroker(Redis::shared()->url()))->listJobs($this->queue(), JobStatus::Dead, 10);
+        $dead = (new RedisBroker(Redis::shared()->url()))->listJobs($this->queue(), JobStatus::Dead, 1, $id);
 
         self::assertStringStartsWith(
             'RuntimeException: no message (' . __FILE__ . ":{$line})\n",

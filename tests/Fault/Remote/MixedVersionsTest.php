@@ -234,7 +234,7 @@ final class MixedVersionsTest extends TidyTestCase
             'it is a dead letter',
         );
 
-        return (string) $this->broker()->listJobs($this->queue(), JobStatus::Dead, 10)[$id]['reason'];
+        return (string) $this->broker()->listJobs($this->queue(), JobStatus::Dead, 1, $id)[$id]['reason'];
     }
 
     private function queue(): string

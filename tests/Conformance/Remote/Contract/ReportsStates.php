@@ -150,6 +150,37 @@ trait ReportsStates
         self::assertGreaterThanOrEqual($dead['two']['died'], $dead['three']['died']);
     }
 
+    public function testAListHasTheBeginningOfEachReasonAndAJobTheWholeReason(): void
+    {
+        $reasons = [
+            'short' => ['RuntimeException: no disk', ''],
+            'trace' => ['RuntimeException: "no disk" in App\\name', "\n" . str_repeat("#1 /srv/app.php(1)\n", 3000)],
+            'escaped' => ['Ünlesbar: 読めない', "\n" . str_repeat('é', 9000)],
+            'characters' => ['x' . str_repeat('é', 249), str_repeat('é', 9000) . "\nend"],
+            'line' => [str_repeat('x', 500), str_repeat('x', 60_000)],
+            'quotes' => [str_repeat('"', 500), str_repeat('"', 9000)],
+        ];
+        $this->submit(...array_keys($reasons));
+        foreach ($this->claim($this->join('a')) as $delivery) {
+            $details = ['reason' => implode('', $reasons[$delivery->id]), 'attempts' => 3, 'owner' => 'a:1:2'];
+            $json = json_encode($details, \JSON_THROW_ON_ERROR);
+            $this->end('a', $delivery, SettlementKind::Dead, 'outcome', $json);
+        }
+        $dead = $this->broker()->listJobs($this->queue(), JobStatus::Dead, 10);
+        ksort($dead);
+        ksort($reasons);
+
+        self::assertSame(array_map(static fn(array $reason): string => $reason[0], $reasons), array_map(
+            static fn(array $details): int|float|string => $details['reason'],
+            $dead,
+        ));
+        self::assertSame(array_fill(0, 6, 3), array_column($dead, 'attempts'));
+        self::assertSame(array_fill(0, 6, 'a:1:2'), array_column($dead, 'owner'));
+        foreach ($reasons as $id => $reason) {
+            self::assertSame(implode('', $reason), $this->found($id, JobStatus::Dead)['reason']);
+        }
+    }
+
     public function testOneJobIsFoundByItsIdAndItsStatus(): void
     {
         $this->submit(new Job('runs', 'frame', 'one'), new Job('blocked', 'frame', 'one'), new Job('dies', 'f', 'two'));

@@ -81,7 +81,7 @@ trait SettlesJobs
             'outcome',
             '{"reason":"caf\u00e9 \"1\"\n2","attempts":3,"owner":"a"}',
         );
-        $dead = $this->broker()->listJobs($this->queue(), JobStatus::Dead, 10)['job'];
+        $dead = $this->broker()->listJobs($this->queue(), JobStatus::Dead, 1, 'job')['job'];
 
         self::assertSame('outcome', $this->outcome('job'));
         self::assertSame(["caf\u{e9} \"1\"\n2", 3, 'a'], [$dead['reason'], $dead['attempts'], $dead['owner']]);

@@ -1,5 +1,5 @@
 -- Returns jobs of a status, each as its id and its details in JSON. ARGV: status, maximum number of jobs, and '' or the
--- id of the only job to return, which then has more details.
+-- id of the only job to return, which then has more details. A list has only the first line of each reason.
 local status, limit, onlyId = ARGV[1], tonumber(ARGV[2]), ARGV[3] or ''
 local out = {}
 local UNREADABLE = 'its record was changed by hand and cannot be read'
@@ -23,9 +23,28 @@ local function delayed(id, due)
   local record = packed and read(cmsgpack.unpack, packed) or {0, 0, 0}
   return {due = due and tonumber(due), crashes = record[2], failures = record[3]}, record
 end
+-- Returns the first line, at most 500 bytes of it. Cuts no UTF-8 character in two.
+local function firstLine(text)
+  local line = string.match(text, '^[^\n]*')
+  local last = 500
+  while string.find(line, '^[\128-\191]', last + 1) do last = last - 1 end
+  return string.sub(line, 1, last)
+end
+-- Returns the JSON of a dead letter without most of a long reason, because decoding 64 KiB takes about 0.3 ms. Cuts
+-- behind 6 bytes without a backslash, because no escape sequence has more bytes.
+local function shortened(json)
+  local rest = string.match(string.sub(json, -300), '","attempts":%d+,"owner":"[^"]*"}$')
+  if #json < 4000 or not rest or string.sub(json, 1, 11) ~= '{"reason":"' then return json end
+  for last = 3000, 1000, -1 do
+    if not string.find(string.sub(json, last - 5, last), '\\', 1, true) then return string.sub(json, 1, last) .. rest end
+  end
+  return json
+end
 local function dead(id, died)
   local reason = call('HGET', P .. 'reason', id)
+  if onlyId == '' and reason then reason = shortened(reason) end
   local details = reason and reason ~= '' and (read(cjson.decode, reason) or {reason = UNREADABLE}) or {}
+  if onlyId == '' and type(details.reason) == 'string' then details.reason = firstLine(details.reason) end
   details.died = died and tonumber(died)
   return details
 end
