@@ -12,6 +12,7 @@ use Psr\Log\NullLogger;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Backoff;
+use Spindle\Internal\Clock;
 use Spindle\Internal\NotCopyable;
 use Spindle\LauncherException;
 use Spindle\Lifecycle;
@@ -52,6 +53,9 @@ final class Agent implements Lifecycle, Statistics
 
     /** Bytes by which the encoded answer of a worker may be larger than the result inside it. */
     private const RESULT_OVERHEAD_BYTES = 1024;
+
+    /** Longest pause between two leases in seconds. The pauses are short again after a lease served for longer. */
+    private const MAX_RETRY_PAUSE = 5.0;
 
     private readonly AgentPools $pools;
     private readonly LoggerInterface $logger;
@@ -255,7 +259,7 @@ final class Agent implements Lifecycle, Statistics
 
     private function serve(Cancellation $stop, Cancellation $end): void
     {
-        $backoff = new Backoff(0.1, factor: 2.0, maxDelay: 5.0, jitter: 0.5);
+        $backoff = new Backoff(0.1, factor: 2.0, maxDelay: self::MAX_RETRY_PAUSE, jitter: 0.5);
         $formerOwner = null;
         for ($failures = 0; !$stop->isRequested();) {
             $run = new AgentRun(
@@ -268,6 +272,7 @@ final class Agent implements Lifecycle, Statistics
                 $this->maxResultBytes,
                 $this->logger,
             );
+            $servingSince = \INF;
             try {
                 if ($formerOwner !== null) {
                     // The jobs of the previous lease have ended. Without this release, they could count as crashed.
@@ -275,11 +280,12 @@ final class Agent implements Lifecycle, Statistics
                     $formerOwner = null;
                 }
                 $run->start();
-                $failures = 0;
+                $servingSince = Clock::now();
                 $this->run = $run;
                 $run->serve($stop, $end);
             } catch (BrokerUnavailableException|LeaseLostException|BrokerRefusedException $failure) {
                 $this->hasClaimed = $this->hasClaimed || $run->hasClaimed();
+                $failures = Clock::now() - $servingSince > self::MAX_RETRY_PAUSE ? 0 : $failures;
                 if ($failure instanceof BrokerRefusedException && !$this->hasClaimed) {
                     throw $failure; // an operator has to change the configuration
                 }

@@ -12,6 +12,7 @@ use Amp\Future;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use Revolt\EventLoop;
 use Spindle\Internal\CannotWaitException;
 use Spindle\LauncherException;
@@ -19,6 +20,7 @@ use Spindle\Remote\Agent;
 use Spindle\Remote\AgentClosedException;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
+use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\ClaimResult;
 use Spindle\Remote\Internal\AgentPools;
 use Spindle\Remote\InvalidSignatureException;
@@ -52,6 +54,9 @@ final class AgentTest extends TidyTestCase
 
     /** Seconds that each task takes. */
     private float $duration = 5.0;
+
+    /** Whether the engine refuses requests. */
+    private bool $isRefused = false;
 
     public function testAnAgentKeepsAJobThatTakesLongerThanItsLease(): void
     {
@@ -220,6 +225,45 @@ final class AgentTest extends TidyTestCase
         );
         self::assertEqualsWithDelta(15.0, $this->now() - $begin, 1.0, 'it claims less and less often');
         self::assertSame(0, $this->started);
+    }
+
+    /** @param bool $afterJobs whether the engine refuses only the requests after an answer with jobs */
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAnAgentWhoseRequestsAreRefusedRetriesLessAndLessOften(bool $afterJobs): void
+    {
+        $this->duration = 0.01;
+        $refusals = [];
+        $hasJobs = false;
+        $this->serve(function (ClaimResult $claim) use ($afterJobs, &$refusals, &$hasJobs): void {
+            $hadJobs = $hasJobs;
+            $hasJobs = $claim->deliveries !== [];
+            if ($this->isRefused && ($hadJobs || !$afterJobs)) {
+                $hasJobs = false;
+                $refusals[] = $this->now();
+
+                throw BrokerRefusedException::at('memory', 'the user may not do this', 'give it the permission');
+            }
+        }, function (RemoteExecutor $executor) use (&$refusals): void {
+            delay(1.0);
+            $submit = static function () use ($executor): void {
+                for ($i = 0; $i < 500; ++$i) {
+                    $executor->dispatch(static fn(): int => 1);
+                }
+            };
+            $this->isRefused = true;
+            $submit();
+            delay(100.0);
+            self::assertGreaterThan(10, \count($refusals));
+            self::assertLessThan(50, \count($refusals), 'the last pauses have 2.5 s to 5 s');
+            $this->isRefused = false;
+            delay(100.0);
+            [$refusals, $this->isRefused] = [[], true];
+            $submit();
+            delay(1.0);
+            self::assertGreaterThan(2, \count($refusals), 'the pauses begin with 0.1 s again');
+            $this->isRefused = false;
+        });
     }
 
     public function testFiguresOfAQueueThatCanNotBeReachedAreNotKept(): void
