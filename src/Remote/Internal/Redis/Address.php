@@ -51,9 +51,9 @@ final class Address
         // parse_url() rejects a URL without a host, so a unix:// URL gets the host localhost.
         $parts = parse_url((string) preg_replace('~^(unix://(?:[^/]*@)?)(?=/.)~i', '$1localhost', $address));
         $parts = \is_array($parts) ? $parts : [];
-        $scheme = strtolower($parts['scheme'] ?? '');
-        $host = $parts['host'] ?? '';
-        $path = $parts['path'] ?? '';
+        $parts += ['scheme' => '', 'host' => '', 'path' => '', 'user' => '', 'pass' => ''];
+        ['host' => $host, 'path' => $path, 'user' => $user, 'pass' => $password] = $parts;
+        $scheme = strtolower($parts['scheme']);
         $isAddress = self::isAddress($scheme, $host, $parts['port'] ?? null, $path);
         if (!$isAddress || preg_match(self::STRAY_CHARACTER_PATTERN, $address) === 1) {
             throw new \ValueError(
@@ -62,7 +62,7 @@ final class Address
                     . 'with special characters of the password percent-encoded, but ' . self::mistake($address),
             );
         }
-        if (($parts['user'] ?? '') !== '' && ($parts['pass'] ?? '') === '') {
+        if ($user !== '' && $password === '') {
             throw new \ValueError('The address of a broker has a user without a password: write user:password@');
         }
         if ($scheme !== 'unix' && preg_match('~^(/\d{0,10})?$~D', $path) !== 1) {
@@ -74,8 +74,8 @@ final class Address
             $scheme === 'unix' ? '' : trim($host, '[]'),
             $parts['port'] ?? self::DEFAULT_PORT,
             $scheme === 'unix' ? $path : '',
-            self::decoded($parts['user'] ?? ''),
-            self::secret($parts['pass'] ?? ''),
+            self::decoded($user),
+            self::secret($password),
             $scheme === 'unix' ? 0 : (int) substr($path, 1),
         );
     }
