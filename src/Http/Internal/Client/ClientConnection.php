@@ -9,6 +9,7 @@ use Revolt\EventLoop;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Internal\Async\CallbackFiber;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\TimeSlice;
 use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\Warnings;
@@ -63,6 +64,7 @@ final class ClientConnection
     /** Conditions on which {@see receive()} and {@see send()} wait. */
     private readonly Condition $changed;
     private readonly Condition $accepted;
+    private readonly TimeSlice $slice;
 
     /** @var positive-int maximum bytes of the next read */
     private int $readBytes = self::MIN_READ_BYTES;
@@ -113,6 +115,7 @@ final class ClientConnection
         $this->uploadFiber = new CallbackFiber();
         $this->changed = $changed = new Condition();
         $this->accepted = new Condition();
+        $this->slice = new TimeSlice();
         // The closures hold no strong reference to the connection, so that its destructor can close it.
         $this->readWatcher = EventLoop::disable(EventLoop::onReadable($stream, static fn() => $changed->notify()));
         $weak = \WeakReference::create($this);
@@ -171,16 +174,12 @@ final class ClientConnection
     public function send(#[\SensitiveParameter] string $bytes): bool
     {
         $this->write($bytes);
+        $this->slice->awaitTurnIfOver();
         while ($this->unsent->size > self::MAX_UNSENT_BYTES && !$this->hasEnded) {
             $this->accepted->wait();
         }
 
         return !$this->hasEnded;
-    }
-
-    public function beginUpload(): void
-    {
-        $this->isUploading = true;
     }
 
     public function endUpload(): void
@@ -202,7 +201,7 @@ final class ClientConnection
     }
 
     /**
-     * Receives bytes. If none are available, waits up to `$seconds` for them.
+     * Receives bytes. If none are available, waits up to `$seconds` for them. May suspend even if bytes are available.
      *
      * @param string $for purpose of the wait, such as "the response", for messages
      * @param string $option name of the option in {@see RequestOptions} that set `$seconds`, for messages
@@ -215,6 +214,7 @@ final class ClientConnection
     public function receive(string $for, float $seconds, string $option, bool $isFirst = false): bool
     {
         if (!$isFirst) {
+            $this->slice->awaitTurnIfOver();
             // The timer and the cancellation end only waits. Available bytes need no wait, so both are checked here.
             $this->cancellation?->throwIfRequested();
             if (!$this->isWithinLimit()) {
@@ -306,6 +306,7 @@ final class ClientConnection
             $this->changed->wait($this->cancellation);
         } finally {
             $this->markUsed();
+            $this->slice->begin($this->usedAt);
             $this->timer->remove($this);
             EventLoop::disable($this->readWatcher);
         }

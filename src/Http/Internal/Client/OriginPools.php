@@ -9,6 +9,7 @@ use Amp\Internal\Cancellable;
 use Amp\Internal\WrappedCancellation;
 use Revolt\EventLoop;
 use Revolt\EventLoop\FiberLocal;
+use Revolt\EventLoop\Internal\DeferCallback;
 use Revolt\EventLoop\Internal\DriverSuspension;
 use Revolt\EventLoop\Internal\StreamReadableCallback;
 use Revolt\EventLoop\Internal\StreamWritableCallback;
@@ -22,6 +23,8 @@ use Spindle\Http\Response;
 use Spindle\Internal\Async\CallbackFiber;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\Async\LoopTurn;
+use Spindle\Internal\Async\TimeSlice;
 use Spindle\Internal\Network\ClientStream;
 use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\Preload;
@@ -65,11 +68,13 @@ final class OriginPools
             ConnectFailedException::class,
             ConnectionEndedException::class,
             ConnectionLostException::class,
+            DeferCallback::class,
             DeferredCancellation::class,
             DriverSuspension::class,
             FailedRequest::class,
             FiberLocal::class,
             Fields::class,
+            LoopTurn::class,
             OriginConnector::class,
             OriginPool::class,
             OutgoingRequest::class,
@@ -82,6 +87,7 @@ final class OriginPools
             StreamReadableCallback::class,
             StreamWritableCallback::class,
             TimedOutException::class,
+            TimeSlice::class,
             UnreadableBodyException::class,
             Url::class,
             WrappedCancellation::class,

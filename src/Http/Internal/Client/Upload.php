@@ -34,7 +34,7 @@ final class Upload
 
             return $upload;
         }
-        $connection->beginUpload();
+        $connection->isUploading = true;
         EventLoop::queue($connection->uploadFiber->run(...), $upload->run(...));
 
         return $upload;
