@@ -11,7 +11,10 @@ use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Internal\FreeMemory;
 use Spindle\Internal\Warnings;
 
-/** A response body that is decompressed while it is read: RFC 1952. A short body can be read a second time. */
+/**
+ * A response body that is decompressed while it is read: RFC 1952. A body can be read a second time only if the body is
+ * short, or if getContents() has returned the whole body.
+ */
 final class InflatedBody implements StreamInterface
 {
     use ReadOnlyStream;
@@ -21,7 +24,7 @@ final class InflatedBody implements StreamInterface
 
     private const READ_BYTES = 65_536;
 
-    /** Maximum bytes of a body that can be read again. */
+    /** Once this many bytes are kept, read() replaces them by the next bytes, and the body can't be read again. */
     private const MAX_KEPT_BYTES = 65_536;
 
     /** First bytes of each gzip member. A gzip body consists of one or more members. */
@@ -34,7 +37,7 @@ final class InflatedBody implements StreamInterface
     private bool $isComplete = false;
     private bool $hasMember = false;
 
-    /** Decompressed bytes of all steps. After {@see MAX_KEPT_BYTES}, only the bytes of the last step are kept. */
+    /** Decompressed bytes: of all steps, or after a discard only those of the last step. */
     private string $output = '';
     private int $offset = 0;
 
@@ -91,30 +94,27 @@ final class InflatedBody implements StreamInterface
     /** @throws InvalidResponseException when the contents are too long, or can't be decompressed */
     public function getContents(): string
     {
-        $this->refuseIfClosed();
-        $contents = '';
+        $this->refuseSecondReader();
+        while ($this->dropped === 0 && $this->receive(true)) {
+            $this->checkLength(\strlen($this->output));
+        }
+        $contents = $this->offset === 0 ? $this->output : substr($this->output, $this->offset);
+        $this->offset = \strlen($this->output);
         while (!$this->eof()) {
             $contents .= $this->read(self::READ_BYTES);
-            $length = \strlen($contents);
-            if ($length > $this->maxBodyBytes) {
-                throw $this->fail(InvalidResponseException::of(
-                    $this->request(),
-                    "the decompressed body is longer than {$this->maxBodyBytes} bytes"
-                        . ' (RequestOptions::$maxBodyBytes)',
-                ));
-            }
-            if ($length > self::READ_BYTES && !(new FreeMemory())->allowsPart($length + self::READ_BYTES, $length)) {
-                throw $this->fail(InvalidResponseException::outOfMemory($this->request(), $length));
-            }
+            $this->checkLength(\strlen($contents));
         }
+        $this->refuseIfClosed();
 
-        return $contents;
+        return \strlen($contents) > $this->maxBodyBytes ? throw $this->fail($this->tooLong()) : $contents;
     }
 
     public function read(int $length): string
     {
-        $this->refuseIfClosed();
+        $this->refuseSecondReader();
         if ($this->eof()) {
+            $this->refuseIfClosed();
+
             return '';
         }
         $this->source->markUsed(); // because a read from $output alone does not mark the source as used
@@ -128,18 +128,8 @@ final class InflatedBody implements StreamInterface
     public function eof(): bool
     {
         while (!$this->isClosed && $this->offset === \strlen($this->output)) {
-            if ($this->failure !== null) {
-                throw $this->failure;
-            }
-            if ($this->source->eof()) {
+            if (!$this->receive(false)) {
                 return true;
-            }
-            $this->refuseSecondReader();
-            $this->isReading = true;
-            try {
-                $this->step();
-            } finally {
-                $this->isReading = false;
             }
         }
 
@@ -207,10 +197,34 @@ final class InflatedBody implements StreamInterface
         }
     }
 
-    private function step(): void
+    /**
+     * @param bool $keeps true to keep all bytes, for getContents(); false to discard bytes after MAX_KEPT_BYTES
+     *
+     * @return bool false at the end of the body
+     */
+    private function receive(bool $keeps): bool
+    {
+        if ($this->failure !== null) {
+            throw $this->failure;
+        }
+        if ($this->isClosed || $this->source->eof()) {
+            return false;
+        }
+        $this->refuseSecondReader();
+        $this->isReading = true;
+        try {
+            $this->step($keeps);
+        } finally {
+            $this->isReading = false;
+        }
+
+        return true;
+    }
+
+    private function step(bool $keeps): void
     {
         $bytes = $this->source->read(self::STEP_BYTES);
-        if ($this->dropped + \strlen($this->output) >= self::MAX_KEPT_BYTES) {
+        if (!$keeps && $this->dropped + \strlen($this->output) >= self::MAX_KEPT_BYTES) {
             $this->dropped += \strlen($this->output);
             [$this->output, $this->offset] = ['', 0];
         }
@@ -258,6 +272,25 @@ final class InflatedBody implements StreamInterface
         $this->member = $hasEnded ? null : $member;
 
         return $hasEnded ? substr($bytes, inflate_get_read_len($member) - $before) : '';
+    }
+
+    /** Throws if contents of this length exceed the limit, or if there is too little memory to copy and extend them. */
+    private function checkLength(int $length): void
+    {
+        if ($length > $this->maxBodyBytes) {
+            throw $this->fail($this->tooLong());
+        }
+        if ($length > self::READ_BYTES && !(new FreeMemory())->allowsPart($length + self::READ_BYTES, $length)) {
+            throw $this->fail(InvalidResponseException::outOfMemory($this->request(), $length));
+        }
+    }
+
+    private function tooLong(): InvalidResponseException
+    {
+        return InvalidResponseException::of(
+            $this->request(),
+            "the decompressed body is longer than {$this->maxBodyBytes} bytes (RequestOptions::\$maxBodyBytes)",
+        );
     }
 
     private function fail(InvalidResponseException $failure): InvalidResponseException

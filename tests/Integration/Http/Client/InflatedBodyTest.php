@@ -8,9 +8,11 @@ use Amp\Socket\Socket;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\StreamInterface;
+use Revolt\EventLoop;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\InvalidResponseException;
+use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Internal\Client\Call;
 use Spindle\Http\Internal\Client\ClientConnection;
 use Spindle\Http\Internal\Client\DeadlineTimer;
@@ -51,13 +53,56 @@ final class InflatedBodyTest extends TestCase
         self::assertTrue($body->eof());
     }
 
-    public function testALongBodyIsReadOnce(): void
+    public function testALongBodyCanBeReadAgainAfterGetContents(): void
     {
-        $body = $this->body([(string) gzencode(str_repeat('x', 1_000_000))]);
-        self::assertSame(1_000_000, \strlen($body->getContents()));
-        self::assertSame([1_000_000, false, ''], [$body->tell(), $body->isSeekable(), (string) $body]);
+        $contents = bin2hex(random_bytes(500_000));
+        $body = $this->body(str_split((string) gzencode($contents), 100_000));
+        $body->read(1);
+
+        self::assertSame([substr($contents, 1), 1_000_000], [$body->getContents(), $body->tell()]);
+        self::assertTrue($body->isSeekable());
+        self::assertSame($contents, (string) $body);
+        self::assertSame($contents, (string) $body);
+        $body->seek(999_990);
+        self::assertSame([substr($contents, -10), true], [$body->read(100), $body->eof()]);
+    }
+
+    public function testALongBodyThatReadHasReturnedIsReadOnce(): void
+    {
+        $body = $this->body([(string) gzencode(str_repeat('x', 10_000_000))]);
+        $size = 0;
+        while (!$body->eof()) {
+            $size += \strlen($body->read(65_536));
+        }
+        self::assertSame([10_000_000, 10_000_000, false], [$size, $body->tell(), $body->isSeekable()]);
         $this->expectException(\RuntimeException::class);
         $body->rewind();
+    }
+
+    public function testTheLimitAppliesToContentsThatReadHasDecompressed(): void
+    {
+        $body = $this->body([(string) gzencode(str_repeat('x', 1000))], new RequestOptions(maxBodyBytes: 10));
+        self::assertSame('x', $body->read(1));
+
+        $this->expectException(InvalidResponseException::class);
+        $this->expectExceptionMessage('the decompressed body is longer than 10 bytes');
+        $body->getContents();
+    }
+
+    public function testABodyThatAnotherFiberClosesIsNotReturned(): void
+    {
+        $gzip = (string) gzencode(random_bytes(100_000));
+        $this->server = new ScriptedServer(static function (Socket $socket, ScriptedServer $server) use ($gzip): void {
+            $server->readRequest($socket);
+            $socket->write("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 200000\r\n\r\n{$gzip}");
+            $server->readRequest($socket); // never arrives
+        });
+        $body = (new HttpClient())->get($this->server->url())->getBody();
+        EventLoop::delay(0.01, $body->close(...));
+
+        $this->expectException(\RuntimeException::class);
+        $this->expectExceptionMessage('The body was closed');
+        $body->getContents();
     }
 
     /** @param list<string> $pieces */
@@ -137,7 +182,7 @@ final class InflatedBodyTest extends TestCase
     }
 
     /** @param list<string> $pieces compressed bytes, which arrive one after the other */
-    private function body(array $pieces): StreamInterface
+    private function body(array $pieces, RequestOptions $options = new RequestOptions()): StreamInterface
     {
         $answer = static function (Socket $socket, ScriptedServer $server) use ($pieces): void {
             $server->readRequest($socket);
@@ -151,6 +196,6 @@ final class InflatedBodyTest extends TestCase
         };
         $this->server = new ScriptedServer($answer);
 
-        return (new HttpClient())->get($this->server->url())->getBody();
+        return (new HttpClient())->get($this->server->url(), options: $options)->getBody();
     }
 }
