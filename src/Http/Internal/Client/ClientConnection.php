@@ -374,18 +374,17 @@ final class ClientConnection
     }
 
     /**
-     * Returns the deadline of the current wait, at most {@see $totalDeadline}. While bytes are unsent, the wait ends
-     * `readTimeout` after {@see $sentAt}. Otherwise, the timeout begins at $waitsSince or $sentAt, whichever is later.
-     * This timeout is `readTimeout` during an upload, and {@see $seconds} without an upload.
+     * Returns the deadline of the current wait, at most {@see $totalDeadline}. The timeout begins at $waitsSince or
+     * $sentAt, whichever is later. Before the head of the response, only $sentAt counts while bytes are unsent. The
+     * timeout is `readTimeout` during an upload or while bytes are unsent, and otherwise {@see $seconds}.
      */
     private function waitEnds(): int
     {
-        return min($this->totalDeadline, $this->unsent->size > 0
-            ? DeadlineTimer::after($this->options->readTimeout, $this->sentAt)
-            : DeadlineTimer::after(
-                $this->isUploading ? $this->options->readTimeout : $this->seconds,
-                max($this->waitsSince, $this->sentAt),
-            ));
+        $hasUnsent = $this->unsent->size > 0;
+        $since = $hasUnsent && !$this->isAnswered ? $this->sentAt : max($this->waitsSince, $this->sentAt);
+        $seconds = $hasUnsent || $this->isUploading ? $this->options->readTimeout : $this->seconds;
+
+        return min($this->totalDeadline, DeadlineTimer::after($seconds, $since));
     }
 
     /** Updates the deadline of the current wait if it has become earlier. {@see expire()} applies a later deadline. */

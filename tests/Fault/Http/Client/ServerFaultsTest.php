@@ -660,6 +660,53 @@ final class ServerFaultsTest extends TestCase
         );
     }
 
+    /** The server never reads the rest of the request. Its response lasts longer than readTimeout, but never pauses. */
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAResponseThatArrivesIsReadAlthoughTheServerDoesNotReadTheRequest(bool $isStream): void
+    {
+        $this->serve(static function (Socket $socket): void {
+            $socket->read();
+            $socket->write("HTTP/1.1 413 Content Too Large\r\nContent-Length: 20\r\n\r\n");
+            $end = hrtime(true) + 800_000_000; // longer than readTimeout
+            for ($i = 1; $i < 20; ++$i) {
+                $socket->write('x');
+                delay(max(0.0, ($end - hrtime(true)) / 1e9 / (20 - $i)));
+            }
+            $socket->write('x');
+            delay(5);
+        });
+        $body = str_repeat('x', 20_000_000);
+        $response = $this->client()->request(
+            'POST',
+            $this->url(),
+            body: $isStream ? RequestBody::stream([$body]) : $body,
+            options: new RequestOptions(readTimeout: 0.4, expectContinueBytes: \PHP_INT_MAX),
+        );
+
+        self::assertSame(str_repeat('x', 20), (string) $response->getBody());
+    }
+
+    public function testAServerThatNeitherReadsTheRequestNorContinuesTheResponseIsGivenUp(): void
+    {
+        $this->serve(static function (Socket $socket): void {
+            $socket->read();
+            $socket->write("HTTP/1.1 413 Content Too Large\r\nContent-Length: 20\r\n\r\n");
+            delay(5);
+        });
+        $response = $this->client()->request(
+            'POST',
+            $this->url(),
+            body: str_repeat('x', 20_000_000),
+            options: new RequestOptions(readTimeout: 0.1, timeout: \INF, expectContinueBytes: \PHP_INT_MAX),
+            cancellation: new TimeoutCancellation(3),
+        );
+        $failure = self::failure(static fn() => $response->getBody()->getContents());
+
+        self::assertInstanceOf(RequestTimeoutException::class, $failure);
+        self::assertStringContainsString('within 0.1 s (RequestOptions::$readTimeout)', $failure->getMessage());
+    }
+
     #[TestWith([false])]
     #[TestWith([true])]
     public function testAConnectionThatHasNotSentTheWholeRequestIsClosedAfterTheResponse(bool $isStream): void
