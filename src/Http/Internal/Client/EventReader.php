@@ -60,7 +60,9 @@ final class EventReader
         $reader = new self();
         try {
             while (!$body->eof()) {
-                yield from $reader->read($body->read(65_536));
+                foreach ($reader->read($body->read(65_536)) as $event) {
+                    yield $event; // `yield from` would repeat the keys
+                }
             }
         } catch (MalformedResponseException $malformed) {
             throw self::counted($request, InvalidResponseException::of($request, $malformed->getMessage(), $malformed));

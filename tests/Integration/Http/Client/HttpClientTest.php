@@ -513,6 +513,21 @@ final class HttpClientTest extends TestCase
         self::assertSame([['event 1', '1', 1], ['event 2', '2', 2], ['event 3', '3', 3]], $received);
     }
 
+    public function testEventsThatArriveInSeveralReadsHaveDifferentKeys(): void
+    {
+        $events = static function (): \Generator {
+            foreach (['one', 'two', 'three'] as $data) {
+                yield $data;
+                delay(0.01);
+            }
+        };
+        $this->serve(static fn(): Response => Response::serverSentEvents($events()));
+        $received = iterator_to_array($this->http()->serverSentEvents($this->url()));
+
+        self::assertSame(['one', 'two', 'three'], array_column($received, 'data'));
+        self::assertSame([0, 1, 2], array_keys($received));
+    }
+
     public function testCompressedEventsArriveOneByOne(): void
     {
         $sent = 0;
