@@ -29,6 +29,9 @@ final class FiberQueue
      * @param (\Closure(): mixed)|null $passWakeOn called when the fiber was woken, but an exception from the event loop
      *     ends the wait. The closure must wake another fiber if there is work for one
      * @param object|null $owner kept in memory while the fiber waits; {@see Condition::wait()} explains why
+     * @param int|null $place the result of an earlier wait, to wait again at the same place
+     *
+     * @return int the place of the fiber in the order of arrival
      *
      * @throws CancelledException|CannotWaitException
      */
@@ -36,8 +39,10 @@ final class FiberQueue
         ?Cancellation $cancellation = null,
         ?\Closure $passWakeOn = null,
         ?object $owner = null,
-    ): void {
-        $id = ++$this->lastId;
+        ?int $place = null,
+    ): int {
+        $id = $place ?? ++$this->lastId;
+        $this->firstId = min($this->firstId, $id);
         $condition = $this->waiting[$id] = new Condition();
         try {
             $condition->wait($cancellation, $owner);
@@ -49,6 +54,8 @@ final class FiberQueue
 
             throw $interruption;
         }
+
+        return $id;
     }
 
     /**

@@ -104,7 +104,7 @@ final class OriginPool
         ?Cancellation $cancellation,
         bool $mustBeNew,
     ): ClientConnection {
-        $deadline = $stall = null;
+        $deadline = $stall = $place = null;
         for ($isFirstInLine = $this->waitingCount === 0;; $isFirstInLine = true) {
             $this->throwIfKilled($request);
             $connection = $isFirstInLine && !$mustBeNew ? $this->takeIdle() : null;
@@ -117,7 +117,7 @@ final class OriginPool
             if ($isFirstInLine && $this->size() < $this->options->maxConnectionsPerHost) {
                 return $this->open($request, $options, $left, $cancellation);
             }
-            if (!$options->waitsInQueue && $this->waitingCount >= $this->options->maxWaiting) {
+            if ($place === null && !$options->waitsInQueue && $this->waitingCount >= $this->options->maxWaiting) {
                 throw ConnectFailedException::of(
                     $request,
                     "{$this->waitingCount} requests already wait for a connection (HttpClientOptions::\$maxWaiting)",
@@ -130,7 +130,7 @@ final class OriginPool
             }
             $deadline ??= Deadline::in(min($left, $limit), $cancellation);
             try {
-                $this->await($deadline, $stall);
+                $place = $this->await($deadline, $stall, $place);
             } catch (NetworkException $late) {
                 throw $this->failureOfWait($request, $options, $left < $limit, $late);
             }
@@ -270,7 +270,7 @@ final class OriginPool
     }
 
     /** @throws NetworkException|CancelledException */
-    private function await(Deadline $deadline, ?StallTimeout $stall): void
+    private function await(Deadline $deadline, ?StallTimeout $stall, ?int $place): int
     {
         $cancellation = $deadline->asCancellation();
         if ($stall !== null) {
@@ -280,7 +280,7 @@ final class OriginPool
         // Keeps the event loop running, because the deadline's own timer does not.
         $timer = EventLoop::repeat(self::KEEP_RUNNING_INTERVAL, static fn() => null);
         try {
-            $this->waiting->wait($cancellation, $this->waiting->wakeFirst(...), $this);
+            return $this->waiting->wait($cancellation, $this->waiting->wakeFirst(...), $this, $place);
         } catch (CancelledException $cancelled) {
             $this->wakeIfFree();
 

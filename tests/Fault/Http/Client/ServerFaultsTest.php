@@ -1170,6 +1170,39 @@ final class ServerFaultsTest extends TestCase
         self::assertSame('abcabcabcabcabc', $finished);
     }
 
+    /** More requests are woken than connections can be opened. The others wait again, and stay ahead of later ones. */
+    public function testARequestThatWaitsAgainKeepsItsPlace(): void
+    {
+        $this->serve(static function (Socket $socket, ScriptedServer $server): void {
+            while (($head = $server->readRequest($socket)) !== null) {
+                delay(0.001);
+                $socket->write(str_contains($head, '/long')
+                    ? "HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\nx"
+                    : self::OK);
+            }
+        });
+        $this->client = new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 3, maxWaiting: 12));
+        $long = [];
+        for ($i = 0; $i < 3; ++$i) {
+            $long[] = $this->client()->get("{$this->url()}long")->getBody();
+        }
+        $requests = $order = [];
+        for ($i = 0; $i < 12; ++$i) {
+            $requests[] = Async::run(function () use ($i, &$order): void {
+                $this->client()->get($this->url())->getBody()->getContents();
+                $order[] = $i;
+            });
+        }
+        Eventually::holds(fn(): bool => $this->client()->statistics()['waiting'] === 12, 'all requests wait');
+        foreach ($long as $body) {
+            $body->close();
+        }
+        await($requests);
+
+        $overtakers = array_map(static fn(int $i, int $place): int => abs($i - $place), $order, array_keys($order));
+        self::assertLessThan(3, max(0, ...$overtakers), implode(' ', $order)); // three requests run at the same time
+    }
+
     public function testAFreeConnectionIsGivenToAllThatWaitForOne(): void
     {
         $this->serve(static function (Socket $socket, ScriptedServer $server): void {

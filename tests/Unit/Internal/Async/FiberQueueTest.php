@@ -40,6 +40,35 @@ final class FiberQueueTest extends TestCase
         self::assertFalse($queue->wakeFirst());
     }
 
+    public function testAFiberThatWaitsAgainKeepsItsPlace(): void
+    {
+        $queue = new FiberQueue();
+        /** @var \SplQueue<string> $woken */
+        $woken = new \SplQueue();
+        $futures = [];
+        foreach (['first' => 0, 'second' => 2, 'third' => 1, 'fourth' => 0] as $name => $furtherWaits) {
+            $futures[] = async(static function () use ($queue, $name, $furtherWaits, $woken): void {
+                $place = $queue->wait();
+                for (; $furtherWaits > 0; --$furtherWaits) {
+                    $place = $queue->wait(place: $place);
+                }
+                $woken->enqueue($name);
+            });
+        }
+        delay(0);
+        for ($i = 0; $i < 3; ++$i) { // wakes the first three, of which two wait again
+            $queue->wakeFirst();
+        }
+        delay(0);
+        self::assertSame(['first'], iterator_to_array($woken));
+        while ($queue->wakeFirst()) {
+            delay(0);
+        }
+        awaitAll($futures);
+
+        self::assertSame(['first', 'second', 'third', 'fourth'], iterator_to_array($woken));
+    }
+
     public function testTheTracesOfManyWokenFibersStayShort(): void
     {
         $queue = new FiberQueue();
