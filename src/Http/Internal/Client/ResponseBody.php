@@ -138,7 +138,7 @@ final class ResponseBody implements StreamInterface
             $this->checkLength(\strlen($contents));
         }
 
-        return $contents;
+        return \strlen($contents) > $this->maxBodyBytes ? throw $this->fail($this->tooLong()) : $contents;
     }
 
     public function read(int $length): string

@@ -264,6 +264,36 @@ final class ServerFaultsTest extends TestCase
         self::assertStringEndsWith('failed: an event is longer than 16777216 bytes', $failure->getMessage());
     }
 
+    #[TestWith(["Content-Length: 11\r\n\r\nhello world"])]
+    #[TestWith(["Transfer-Encoding: chunked\r\n\r\nb\r\nhello world\r\n0\r\n\r\n"])]
+    public function testABodyThatArrivesAtOnceMayNotExceedTheLimit(string $rest): void
+    {
+        $this->serve(ScriptedServer::answering("HTTP/1.1 200 OK\r\n{$rest}"));
+        $body = $this->client()->get($this->url(), options: new RequestOptions(maxBodyBytes: 10))->getBody();
+        foreach ([$body->getContents(...), $body->__toString(...)] as $call) {
+            $failure = self::failure($call);
+
+            self::assertInstanceOf(InvalidResponseException::class, $failure);
+            self::assertStringContainsString('the body is longer than 10 bytes', $failure->getMessage());
+        }
+        $body = $this->client()->get($this->url(), options: new RequestOptions(maxBodyBytes: 11))->getBody();
+        self::assertSame('hello world', (string) $body);
+    }
+
+    public function testTheLimitAppliesToContentsThatReadHasReceived(): void
+    {
+        $this->serve(ScriptedServer::answering(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nb\r\nhello world\r\n0\r\n\r\n",
+        ));
+        $body = $this->client()->get($this->url(), options: new RequestOptions(maxBodyBytes: 10))->getBody();
+
+        self::assertSame('h', $body->read(1));
+        self::assertSame('ello world', $body->getContents());
+        $failure = self::failure($body->__toString(...));
+        self::assertInstanceOf(InvalidResponseException::class, $failure);
+        self::assertStringContainsString('the body is longer than 10 bytes', $failure->getMessage());
+    }
+
     public function testADecompressionBombIsRefusedBeforeItsBytesExist(): void
     {
         $bomb = (string) gzencode(str_repeat("\0", 100_000_000));
