@@ -65,9 +65,10 @@ final class FrontendMessages
         return $type . pack('N', \strlen($payload) + 4) . $payload;
     }
 
-    public static function parse(string $name, string $sql): string
+    /** @param list<int> $types type OIDs of the first parameters; the server chooses the types of the others */
+    public static function parse(string $name, string $sql, array $types = []): string
     {
-        return self::message('P', "{$name}\0{$sql}\0\0\0");
+        return self::message('P', "{$name}\0{$sql}\0" . pack('n', \count($types)) . pack('N*', ...$types));
     }
 
     public static function describe(string $name): string

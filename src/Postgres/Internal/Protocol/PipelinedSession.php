@@ -7,6 +7,7 @@ namespace Spindle\Postgres\Internal\Protocol;
 use Amp\Cancellation;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Internal\CallerTrace;
+use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\CopyRows;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\Session;
@@ -192,7 +193,7 @@ final class PipelinedSession implements Session
             if ($statement->changesSession && SessionChanges::mayChangeSession($sql)) {
                 $this->changes->record($sql);
             }
-            $exchange = $portal->exchange();
+            $exchange = $portal->exchange($statement->name !== '');
             $exchange->onSent = $this->preparation->onSent($sql, $statement->changesSession);
             $parts = $portal->opening($statement, $sql, $statement->encode($parameters));
         } while (!$this->runner->submit($exchange, $sql, $statement, $parts, $cancellation));
@@ -207,7 +208,10 @@ final class PipelinedSession implements Session
 
             return $this->failures->exception($sql, $error, $statement->parameterTypes, $parameters);
         };
-        yield from $portal->rows($exchange, $statement->columns, $createException, $cancellation);
+        $columns = fn(): ?Columns => $exchange->parameterTypes === null
+            ? $statement->columns
+            : $this->preparation->register('', $sql, $exchange, $cancellation)->columns;
+        yield from $portal->rows($exchange, $columns, $createException, $cancellation);
     }
 
     public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation): int

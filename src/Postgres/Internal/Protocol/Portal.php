@@ -23,10 +23,12 @@ final readonly class Portal
     /** @param string $name unique within the session */
     public function __construct(private Pipeline $pipeline, private string $name) {}
 
-    public function exchange(): Exchange
+    /** @param bool $binary whether the rows have the formats of {@see Columns::$formats} */
+    public function exchange(bool $binary): Exchange
     {
         $exchange = new Exchange();
-        $exchange->binary = $exchange->isStreamed = true;
+        $exchange->binary = $binary;
+        $exchange->isStreamed = true;
 
         return $exchange;
     }
@@ -39,7 +41,7 @@ final readonly class Portal
     public function opening(PreparedStatement $statement, string $sql, #[\SensitiveParameter] array $values): array
     {
         return [
-            $statement->name === '' ? FrontendMessages::parse('', $sql) : '',
+            $statement->preparation($sql),
             ...$statement->bind($values, $this->name),
             FrontendMessages::execute($this->name, self::FIRST_ROWS) . FrontendMessages::SYNC,
         ];
@@ -49,6 +51,7 @@ final readonly class Portal
      * Yields all rows. Fetches the next rows while the caller processes earlier ones.
      *
      * @param Exchange $exchange exchange that opens the portal
+     * @param \Closure(): ?Columns $columns called once the server has described the columns
      * @param \Closure(Exchange, ServerError): \Throwable $createException returns the exception for a server error
      *
      * @return \Generator<int, array<string, mixed>>
@@ -56,12 +59,12 @@ final readonly class Portal
     public function rows(
         #[\SensitiveParameter]
         Exchange $exchange,
-        ?Columns $columns,
+        \Closure $columns,
         #[\SensitiveParameter]
         \Closure $createException,
         ?Cancellation $cancellation,
     ): \Generator {
-        $next = null;
+        $next = $known = null;
         try {
             for ($index = 0; $exchange !== null; [$exchange, $next] = [$next, null]) {
                 do {
@@ -72,7 +75,8 @@ final readonly class Portal
                     $cancellation?->throwIfRequested();
                     $rows = $exchange->take();
                     $this->pipeline->pause(false);
-                    foreach (new Result($columns, $rows, $rows->rowCount, 0) as $row) {
+                    $known ??= $rows->rowCount > 0 ? $columns() : null;
+                    foreach (new Result($known, $rows, $rows->rowCount, 0) as $row) {
                         yield $index++ => $row;
                     }
                 } while ($exchange->chunks !== [] || !$exchange->done);
@@ -118,7 +122,7 @@ final readonly class Portal
         }
         $rows = self::FETCH_BYTES / ($last->size / max(1, $last->rowCount) + 1);
 
-        $exchange = $this->exchange();
+        $exchange = $this->exchange($last->binary);
         $count = (int) max(1, min(self::MAX_ROWS, $rows));
         $messages = FrontendMessages::execute($this->name, $count) . FrontendMessages::SYNC;
         try {

@@ -203,14 +203,14 @@ final class Preparation
     {
         $mayHave = $types !== [] && !$exchange->isBound && $exchange->serverError?->mayComeFromOldTypes() === true;
         $known = $this->statements->find($sql);
-        if (!$mayHave || $known === null) {
+        if (!$mayHave) {
             return false;
         }
-        if ($known->parameterTypes !== $types) { // another fiber has prepared the statement again
+        if ($known !== null && $known->parameterTypes !== $types) { // another fiber has prepared the statement again
             return $exchange->status === 'I';
         }
         $this->statements->forget($sql);
-        $this->close($known->name);
+        $this->close($known->name ?? '');
         if ($exchange->status !== 'I') {
             return false;
         }

@@ -32,7 +32,7 @@ final class PreparedStatement
     public int $lastUse = 0;
 
     /**
-     * @param string $name '' for a statement that is parsed at each execution
+     * @param string $name '' for a statement that is prepared at each execution
      * @param list<int> $parameterTypes type OIDs of the parameters
      * @param Columns|null $columns null for a statement without rows
      * @param bool $changesSession whether the text may change the session or what SQL texts mean: {@see SessionChanges}
@@ -47,7 +47,8 @@ final class PreparedStatement
         public readonly bool $mustNotRepeat,
     ) {
         $this->target = "{$name}\0" . self::formats(array_map(Types::kind(...), $parameterTypes));
-        $this->resultFormats = $columns->formats ?? "\0\0";
+        // A statement without a name may have other columns at its next execution. Values of all types exist as text.
+        $this->resultFormats = $name === '' ? "\0\0" : $columns->formats ?? "\0\0";
         $this->unnamedPortal = "\0{$this->target}" . pack('n', \count($parameterTypes));
         $this->ending = $this->resultFormats . FrontendMessages::EXECUTE . FrontendMessages::SYNC;
         $this->constantBytes = \strlen($this->resultFormats) + 4;
@@ -118,6 +119,18 @@ final class PreparedStatement
     public function bind(#[\SensitiveParameter] array $values, string $portal = ''): array
     {
         return FrontendMessages::bind("{$portal}\0{$this->target}", $values, $this->resultFormats);
+    }
+
+    /**
+     * Returns messages to send ahead of Bind: '' for a statement with a name. A statement without a name is prepared
+     * again, because other statements may have replaced it. The parameters keep the types for which values are encoded.
+     * The columns may have got other types, so the server describes them again: {@see Preparation::register()}.
+     */
+    public function preparation(string $sql): string
+    {
+        return $this->name === ''
+            ? FrontendMessages::parse('', $sql, $this->parameterTypes) . FrontendMessages::describe('')
+            : '';
     }
 
     /** @param list<int> $kinds values of the kind BYTEA are sent in binary format, all others as text */

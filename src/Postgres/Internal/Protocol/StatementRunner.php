@@ -80,16 +80,17 @@ final class StatementRunner
             if ($statement === null) {
                 $name = $this->statements->newName($sql);
                 $exchange = $this->preparation->execute($name, $sql, $parameters, $cancellation, $onSent);
-                $statement = $exchange->parameterTypes === null
-                    ? null
-                    : $this->preparation->register($name, $sql, $exchange, $cancellation);
             } else {
+                $name = $statement->name;
                 $exchange = $this->execute($sql, $statement, $parameters, $cancellation, $onSent);
                 if ($exchange === null) {
                     --$attempt; // the statement was not sent, so this does not count as an attempt
 
                     continue;
                 }
+            }
+            if ($exchange->parameterTypes !== null) {
+                $statement = $this->preparation->register($name, $sql, $exchange, $cancellation);
             }
             $this->lastQueryNanoseconds = $exchange->nanoseconds;
             $exchange->nanoseconds = hrtime(true) - $startedAt; // the log shows the caller's wait for this attempt
@@ -280,11 +281,11 @@ final class StatementRunner
         $this->log->log("Executing {$statement->name}", $sql);
         $values = $statement->encode($parameters);
         $exchange = new Exchange();
-        $exchange->binary = true;
+        $exchange->binary = $statement->name !== '';
         $exchange->mustNotRepeat = $statement->mustNotRepeat;
         $exchange->onSent = $onSent;
         $parts = [
-            $statement->name === '' ? FrontendMessages::parse('', $sql) : '',
+            $statement->preparation($sql),
             ...$statement->bind($values),
             FrontendMessages::EXECUTE . FrontendMessages::SYNC,
         ];

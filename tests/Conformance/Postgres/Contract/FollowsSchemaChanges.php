@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Transaction;
@@ -102,6 +103,71 @@ trait FollowsSchemaChanges
         self::assertSame([['count' => '7']], Observer::ask("SELECT count(*) FROM {$table}"));
     }
 
+    /** @return iterable<string, array{int|null, string}> statementCache, end of the statement */
+    public static function unkeptStatements(): iterable
+    {
+        yield 'a connection without prepared statements' => [0, ''];
+        yield 'a long statement' => [null, str_repeat(' ', SqlText::MAX_CACHED_BYTES)];
+    }
+
+    #[DataProvider('unkeptStatements')]
+    public function testAChangeBetweenTheTwoRoundTripsOfAStatementChangesItsResult(?int $cache, string $end): void
+    {
+        $connection = $this->connect(statementCache: $cache);
+        $enum = 'e_' . bin2hex(random_bytes(6));
+        Observer::ask("CREATE TYPE {$enum} AS ENUM ('1234')");
+        foreach ([
+            ['int', 'text', '1234'],
+            ['int', 'bigint', 1234],
+            ['text', 'bytea USING a::bytea', '1234'],
+            ['int', "{$enum}[] USING '{1234}'", ['1234']],
+        ] as [$old, $new, $value]) {
+            $table = self::table("a {$old}, s text");
+            Observer::ask("INSERT INTO {$table} VALUES ('1234', 'x')");
+            $change = static fn(): array => Observer::ask("ALTER TABLE {$table} ALTER a TYPE {$new}");
+            self::assertSame(
+                ['a' => $value, 's' => 'x'],
+                $connection->query("SELECT * FROM {$table} WHERE s = \$1{$end}", [self::onEncode('x', $change)])->one(),
+                $new,
+            );
+        }
+    }
+
+    #[DataProvider('unkeptStatements')]
+    public function testAChangeBetweenTheTwoRoundTripsOfAStreamChangesItsResult(?int $cache, string $end): void
+    {
+        $function = 'f_' . bin2hex(random_bytes(6));
+        $create = "CREATE FUNCTION {$function}(text) RETURNS SETOF %s LANGUAGE sql AS "
+            . "'SELECT i::%1\$s FROM generate_series(1, 200) AS i'";
+        Observer::ask(\sprintf($create, 'int'));
+        $table = self::table('a int');
+        $values = $this->connect(statementCache: $cache)->transaction(
+            static function (Transaction $transaction) use ($function, $create, $table, $end): array {
+                $change = static function () use ($transaction, $function, $create, $table): void {
+                    Observer::ask("DROP FUNCTION {$function}; " . \sprintf($create, 'text'));
+                    $transaction->query("SELECT FROM {$table}"); // the session learns of the change with its next lock
+                };
+                $sql = "SELECT {$function}(\$1) AS a{$end}";
+
+                return array_column(iterator_to_array($transaction->stream($sql, [self::onEncode('x', $change)])), 'a');
+            },
+        );
+
+        self::assertSame(array_map(strval(...), range(1, 200)), $values);
+    }
+
+    #[DataProvider('unkeptStatements')]
+    public function testAChangeBetweenTheTwoRoundTripsOfAStatementChangesNoValue(?int $cache, string $end): void
+    {
+        $connection = $this->connect(statementCache: $cache);
+        $table = self::table('s text, a int[]');
+        $change = static fn(): array => Observer::ask("ALTER TABLE {$table} ALTER a TYPE jsonb USING to_jsonb(a)");
+        $insert = "INSERT INTO {$table} VALUES (\$1, \$2){$end}";
+
+        self::assertSame(1, $connection->execute($insert, [self::onEncode('x', $change), []]));
+        self::assertSame([['s' => 'x', 'a' => '[]']], Observer::ask("SELECT * FROM {$table}")); // int[] has {} instead
+    }
+
     public function testATransactionWithAnOldTypeFailsOnce(): void
     {
         $pool = $this->pool(1);
@@ -135,5 +201,26 @@ trait FollowsSchemaChanges
 
         self::assertSame(1, $insert(2));
         self::assertSame([['count' => '2']], Observer::ask("SELECT count(*) FROM {$table}"));
+    }
+
+    /**
+     * Returns a parameter that calls a function when it is encoded for the first time.
+     *
+     * @param \Closure(): mixed $then
+     */
+    private static function onEncode(string $value, \Closure $then): \Stringable
+    {
+        return new class ($value, $then) implements \Stringable {
+            /** @param (\Closure(): mixed)|null $then */
+            public function __construct(private readonly string $value, private ?\Closure $then) {}
+
+            public function __toString(): string
+            {
+                [$then, $this->then] = [$this->then, null];
+                $then === null ? null : $then();
+
+                return $this->value;
+            }
+        };
     }
 }
