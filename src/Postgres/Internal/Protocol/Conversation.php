@@ -293,9 +293,7 @@ final class Conversation
             // No caller is going to send data. The server ignores a Sync during a COPY, so a new Sync follows CopyFail.
             $this->reply .= FrontendMessages::copyFail('no data') . ($exchange->extended ? FrontendMessages::SYNC : '');
         }
-        if (!$exchange->extended) {
-            $this->wake($exchange);
-        }
+        $this->wake($exchange);
     }
 
     /** Handles ErrorResponse. An error with another severity than ERROR ends the connection. */
@@ -349,9 +347,11 @@ final class Conversation
         }
     }
 
+    /** Resumes the caller of a stream or a simple query. Other callers resume only when their exchange is done. */
     private function wake(Exchange $exchange): void
     {
-        if (($this->toWake[\count($this->toWake) - 1] ?? null) !== $exchange) {
+        $mayResume = $exchange->isStreamed || !$exchange->extended;
+        if ($mayResume && ($this->toWake[\count($this->toWake) - 1] ?? null) !== $exchange) {
             $this->toWake[] = $exchange;
         }
     }

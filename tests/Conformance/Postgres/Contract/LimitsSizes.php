@@ -10,7 +10,10 @@ use Spindle\Postgres\QueryException;
 use Spindle\Postgres\ResultTooLargeException;
 use Spindle\Postgres\Transaction;
 use Spindle\Postgres\UniqueViolationException;
+use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
+use Spindle\Tests\Conformance\Postgres\Gate;
+use Spindle\Tests\Conformance\Postgres\Observer;
 
 /**
  * Tests that a value or a result that exceeds the memory limit is an exception.
@@ -78,6 +81,28 @@ trait LimitsSizes
         );
 
         self::assertSame(1, $connection->query("SELECT count(*) FROM {$table}")->value());
+    }
+
+    public function testAStatementIsDoneWhenItsLargeRowIsReported(): void
+    {
+        $connection = $this->connect(maxRowBytes: 2_000_000);
+        $table = self::table('a int');
+        $failure = $this->failureAfterALargeRow($connection, $table, 'NULL');
+        $connection->close();
+
+        self::assertInstanceOf(ResultTooLargeException::class, $failure);
+        self::assertSame('(1) (2) (3)', self::committed($table));
+    }
+
+    public function testAnErrorAfterALargeRowIsReported(): void
+    {
+        $connection = $this->connect(maxRowBytes: 2_000_000);
+        $table = self::table('a int');
+        $failure = $this->failureAfterALargeRow($connection, $table, '1 / 0');
+
+        self::assertSame('22012', $failure instanceof QueryException ? $failure->sqlState : $failure::class);
+        self::assertUsable($connection);
+        self::assertSame('', self::committed($table));
     }
 
     public function testOtherStatementsAreNotConcernedByALargeValue(): void
@@ -220,6 +245,33 @@ trait LimitsSizes
         self::assertUsable($connection);
         unset($kept);
         self::assertUsable($connection);
+    }
+
+    /**
+     * Inserts three rows and returns large rows. After the first one, waits at a gate until the client has read it.
+     *
+     * @param string $last what the statement computes last
+     */
+    private function failureAfterALargeRow(PostgresConnection $connection, string $table, string $last): \Throwable
+    {
+        $gate = new Gate();
+        Observer::ask(
+            "CREATE FUNCTION {$table}_f(i int) RETURNS text LANGUAGE plpgsql AS $$ BEGIN "
+                . "INSERT INTO {$table} VALUES (i); IF i = 2 THEN PERFORM {$gate->call()}; END IF; "
+                . "IF i = 3 THEN PERFORM {$last}; END IF; RETURN repeat('x', 4000000); END $$",
+        );
+        $opening = Async::run(static function () use ($gate): void {
+            $gate->awaitStatements(1);
+            self::meanwhile();
+            $gate->open();
+        });
+        $failure = self::thrown(
+            \Throwable::class,
+            static fn(): mixed => $connection->query("SELECT {$table}_f(i) FROM generate_series(1, 3) AS i"),
+        );
+        self::assertTrue($opening->isComplete(), 'the statement ended before its exception');
+
+        return $failure;
     }
 
     private static function text(PostgresConnection $connection, string $sql): string
