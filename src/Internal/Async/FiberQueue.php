@@ -96,23 +96,18 @@ final class FiberQueue
     public function wakeAll(): void
     {
         if ($this->waiting !== []) {
-            $this->resumeAll(static fn(Condition $condition) => $condition->notify());
+            $slices = array_chunk($this->waiting, self::MAX_RESUMED_AT_ONCE);
+            $this->waiting = [];
+            $this->firstId = $this->lastId + 1;
+            self::resumeSlices($slices, static fn(Condition $condition) => $condition->notify());
         }
     }
 
-    /** Makes {@see wait()} throw in all waiting fibers. */
+    /** Makes {@see wait()} throw in all waiting fibers. They are not woken, so `$passWakeOn` is not called. */
     public function failAll(\Throwable $reason): void
     {
-        $this->resumeAll(static fn(Condition $condition) => $condition->fail($reason));
-    }
-
-    /** @param \Closure(Condition): void $resume */
-    private function resumeAll(\Closure $resume): void
-    {
         $slices = array_chunk($this->waiting, self::MAX_RESUMED_AT_ONCE);
-        $this->waiting = [];
-        $this->firstId = $this->lastId + 1;
-        self::resumeSlices($slices, $resume);
+        self::resumeSlices($slices, static fn(Condition $condition) => $condition->fail($reason));
     }
 
     /**

@@ -10,6 +10,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Postgres\ConnectionClosedException;
+use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Result;
 
 /**
@@ -65,6 +66,7 @@ final class ConnectionSession implements SessionLender
         $this->mutex = new FairMutex(
             'The connection is busy with a transaction, a stream or a COPY',
             'Use that transaction, read the stream or the COPY to the end first, or use a pool',
+            $session,
         );
         $this->waiting = new FiberQueue();
         $this->ownerPid = $this->acceptedPid = (int) getmypid();
@@ -252,16 +254,15 @@ final class ConnectionSession implements SessionLender
      */
     public function awaitCallsAndEndUse(): void
     {
-        if ($this->isUseEnded) {
-            return;
-        }
-        if ($this->sharedStatements === 0 && !$this->mutex->isLocked && $this->belongsToThisProcess()) {
-            $this->endUse(); // the usual case
+        if ($this->isUseEnded || $this->belongsToThisProcess() && !$this->isInUse()) {
+            $this->endUse();
 
             return;
         }
         try {
             $this->lock(null, static fn() => null);
+        } catch (ConnectionClosedException|ConnectionLostException) {
+            // The session has ended, so the other calls fail, too. The caller finds the end with its next statement.
         } catch (\LogicException) {
             $this->session->stop();
             $this->ensureSameProcess();

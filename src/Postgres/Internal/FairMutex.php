@@ -19,14 +19,21 @@ final class FairMutex
     /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null fiber that is the known holder; null for {main} */
     private ?\WeakReference $fiber = null;
 
+    /** Why no fiber may wait for the mutex; null until {@see end()}. */
+    private ?\Throwable $endReason = null;
+
     private readonly FiberQueue $waiting;
 
     /**
      * @param string $busy beginning of the exception's message: a clause with the reason why the mutex is locked
      * @param string $advice end of the exception's message: a sentence that says what to do; '' for none
+     * @param Session|null $session session whose end calls {@see end()}
      */
-    public function __construct(private readonly string $busy, private readonly string $advice = '')
-    {
+    public function __construct(
+        private readonly string $busy,
+        private readonly string $advice = '',
+        private readonly ?Session $session = null,
+    ) {
         $this->waiting = new FiberQueue();
     }
 
@@ -40,13 +47,20 @@ final class FairMutex
                     "{$this->busy}, so this fiber would wait for itself" . rtrim(". {$this->advice}", '. '),
                 );
             }
-            $this->waiting->wait($cancellation, $this->release(...));
+            $this->wait($cancellation);
         }
         $this->isLocked = $this->hasKnownHolder = true;
         $fiber = \Fiber::getCurrent();
         /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null $weak */
         $weak = $fiber === null ? null : \WeakReference::create($fiber);
         $this->fiber = $weak;
+    }
+
+    /** Makes {@see acquire()} throw in all fibers that wait, now or later. The holder keeps the mutex. */
+    public function end(\Throwable $reason): void
+    {
+        $this->endReason ??= $reason;
+        $this->waiting->failAll($this->endReason);
     }
 
     public function isMine(): bool
@@ -67,6 +81,19 @@ final class FairMutex
         $this->hasKnownHolder = false;
         if (!$this->waiting->wakeFirst()) {
             $this->isLocked = false;
+        }
+    }
+
+    private function wait(?Cancellation $cancellation): void
+    {
+        // Only a wait registers the mutex, because most transactions end without a wait.
+        $this->session?->endWaitsFor($this);
+        try {
+            $this->endReason === null
+                ? $this->waiting->wait($cancellation, $this->release(...))
+                : throw $this->endReason;
+        } catch (\Throwable $failure) {
+            throw $failure === $this->endReason ? CallerTrace::of($failure) : $failure;
         }
     }
 }

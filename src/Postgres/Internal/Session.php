@@ -76,4 +76,7 @@ interface Session
 
     /** Closes the session immediately. All statements in flight fail with `$reason`, or with a default exception. */
     public function close(?ConnectionClosedException $reason = null): void;
+
+    /** Makes the fibers that wait for a mutex fail when the session ends, or now if it has ended. */
+    public function endWaitsFor(FairMutex $mutex): void;
 }

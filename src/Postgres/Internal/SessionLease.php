@@ -145,6 +145,11 @@ final class SessionLease implements Session
         }
     }
 
+    public function endWaitsFor(FairMutex $mutex): void
+    {
+        $this->session->endWaitsFor($mutex);
+    }
+
     /**
      * @template T
      *

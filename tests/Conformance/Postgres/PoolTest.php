@@ -12,6 +12,7 @@ final class PoolTest extends PoolContract
     use Contract\LendsConnections;
     use Contract\ReportsLeaks;
     use Contract\ClosesThePool;
+    use Contract\EndsWaits;
     use Contract\ReplacesConnections;
     use Contract\RunsSideBySide;
     use Contract\UndoesChanges;

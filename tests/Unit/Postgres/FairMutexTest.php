@@ -6,11 +6,13 @@ namespace Spindle\Tests\Unit\Postgres;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use Amp\Future;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Internal\FairMutex;
 use Spindle\Tests\Async;
 
 use function Amp\delay;
+use function Amp\Future\awaitAll;
 
 final class FairMutexTest extends TestCase
 {
@@ -115,6 +117,27 @@ final class FairMutexTest extends TestCase
             $mutex->release();
             self::assertFalse($mutex->isLocked);
         }
+    }
+
+    public function testTheEndFailsTheWaitingFibersAndLeavesTheMutexToItsHolder(): void
+    {
+        $mutex = new FairMutex('The connection is busy');
+        $mutex->acquire();
+        $futures = array_map(static fn(): Future => Async::run($mutex->acquire(...)), range(1, 3));
+        delay(0);
+        $mutex->release();
+        $mutex->end(new \RuntimeException('the end'));
+        $mutex->end(new \RuntimeException('a later end'));
+        $futures[] = Async::run($mutex->acquire(...));
+        [$failures] = awaitAll($futures);
+        self::assertTrue($mutex->isLocked, 'the first fiber has got the mutex before the end');
+        $mutex->release();
+
+        self::assertFalse($mutex->isLocked);
+        self::assertSame(
+            [1 => 'the end', 2 => 'the end', 3 => 'the end'],
+            array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $failures),
+        );
     }
 
     public function testACallThatIsCancelledBeforehandTakesNoConnection(): void

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Postgres\ConnectionClosedException;
+use Spindle\Postgres\Internal\FairMutex;
 use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\TransactionEndDetector;
@@ -105,6 +106,8 @@ final class ScriptedSession implements Session
 
         return $isUnsent;
     }
+
+    public function endWaitsFor(FairMutex $mutex): void {}
 
     public function commandTag(): string
     {

@@ -119,6 +119,9 @@ final class Pipeline
     /** @var list<\Closure(\Throwable|null): void> */
     private array $onClose = [];
 
+    /** @var \WeakMap<FairMutex, true> mutexes for which no fiber may wait after the end of the connection */
+    private readonly \WeakMap $mutexes;
+
     /** Id of the process that opened the connection. A fork must not use the connection. */
     private readonly int $ownerPid;
 
@@ -147,6 +150,8 @@ final class Pipeline
         $this->copyMutex = new FairMutex(
             'The connection is busy with a COPY until its data are read to the end or the loop over them ends',
         );
+        $this->mutexes = new \WeakMap();
+        $this->endWaitsFor($this->copyMutex);
         $this->lastReceived = hrtime(true);
         if (!$hasStreamBuffer) {
             stream_set_read_buffer($stream, 0);
@@ -244,9 +249,7 @@ final class Pipeline
     public function send(Exchange $exchange, #[\SensitiveParameter] string $bytes): void
     {
         if ($this->endReason !== null) {
-            throw $this->endReason instanceof ConnectionLostException
-                ? ConnectionLostException::earlier($this->endReason)
-                : $this->endReason;
+            throw self::unsent($this->endReason);
         }
         $conversation = $this->conversation;
         $isOnly = $conversation->exchanges === [];
@@ -393,13 +396,22 @@ final class Pipeline
         $this->onClose[] = $callback;
     }
 
+    /** Makes the fibers that wait for a mutex fail when the connection ends, or now if it has ended. */
+    public function endWaitsFor(FairMutex $mutex): void
+    {
+        $this->mutexes[$mutex] = true;
+        if ($this->endReason !== null) {
+            $mutex->end(self::unsent($this->endReason));
+        }
+    }
+
     /** Ends the connection, so that all exchanges in flight fail. `$reason` is null for an end on purpose. */
     public function end(?ConnectionLostException $reason, ?ConnectionClosedException $closed = null): void
     {
         if ($this->endReason !== null) {
             return;
         }
-        $this->endReason = $reason ?? $closed ?? ConnectionClosedException::connection();
+        $this->endReason = $end = $reason ?? $closed ?? ConnectionClosedException::connection();
         EventLoop::cancel($this->readable);
         EventLoop::cancel($this->writable);
         $this->cancelTimers();
@@ -417,12 +429,22 @@ final class Pipeline
             EventLoop::queue($exchange->wake(...));
         }
         $this->waiting->wakeAll();
+        foreach ($this->mutexes as $mutex => $_) {
+            $mutex->end(self::unsent($end));
+        }
         $callbacks = $this->onClose;
         $this->onClose = [];
         $this->listener = $this->onAnswered = null;
         foreach ($callbacks as $callback) {
             $callback($reason);
         }
+    }
+
+    /** Returns the exception for a call that sent nothing, because the connection had ended. */
+    private static function unsent(
+        ConnectionLostException|ConnectionClosedException $reason,
+    ): ConnectionLostException|ConnectionClosedException {
+        return $reason instanceof ConnectionLostException ? ConnectionLostException::earlier($reason) : $reason;
     }
 
     /** Closes the stream, or leaves the stream for a later HTTP request. */

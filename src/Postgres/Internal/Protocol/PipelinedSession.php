@@ -9,6 +9,7 @@ use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Internal\CallerTrace;
 use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\CopyRows;
+use Spindle\Postgres\Internal\FairMutex;
 use Spindle\Postgres\Internal\ServerError;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\SessionChanges;
@@ -396,6 +397,11 @@ final class PipelinedSession implements Session
     public function onClose(\Closure $callback): void
     {
         $this->pipeline->onClose($callback);
+    }
+
+    public function endWaitsFor(FairMutex $mutex): void
+    {
+        $this->pipeline->endWaitsFor($mutex);
     }
 
     public function close(?ConnectionClosedException $reason = null): void

@@ -142,6 +142,24 @@ final class FiberQueueTest extends TestCase
         );
     }
 
+    public function testAFiberThatFailedWasNotWoken(): void
+    {
+        $queue = new FiberQueue();
+        $passedOn = 0;
+        $passOn = static function () use (&$passedOn): void {
+            ++$passedOn;
+        };
+        $wait = static fn() => $queue->wait(passWakeOn: $passOn);
+        $futures = [async($wait), async($wait)];
+        delay(0);
+        $queue->wakeFirst();
+        $queue->failAll(new \RuntimeException('the reason'));
+        [$failures] = awaitAll($futures);
+
+        self::assertSame([1], array_keys($failures));
+        self::assertSame(0, $passedOn);
+    }
+
     public function testAnInterruptedFiberThatWasWokenPassesThisOn(): void
     {
         $queue = new FiberQueue();
