@@ -5,19 +5,17 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
+use Spindle\Internal\Async\CurrentFunction;
 use Spindle\Internal\Async\FiberQueue;
 
-/** A mutex for fibers, first come first served. acquire() throws if the calling fiber is known to hold the mutex. */
+/** A mutex for fibers, first come first served. acquire() throws if the calling function is known to hold it. */
 final class FairMutex
 {
     /** Only this class writes the property. */
     public bool $isLocked = false;
 
-    /** Whether {@see $fiber} holds the mutex. If false while the mutex is locked, acquire() waits in any fiber. */
-    private bool $hasKnownHolder = false;
-
-    /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null fiber that is the known holder; null for {main} */
-    private ?\WeakReference $fiber = null;
+    /** @var \WeakReference<\stdClass>|null function that holds the mutex; null if any function may release it */
+    private ?\WeakReference $holder = null;
 
     /** Why no fiber may wait for the mutex; null until {@see end()}. */
     private ?\Throwable $endReason = null;
@@ -49,11 +47,8 @@ final class FairMutex
             }
             $this->wait($cancellation);
         }
-        $this->isLocked = $this->hasKnownHolder = true;
-        $fiber = \Fiber::getCurrent();
-        /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null $weak */
-        $weak = $fiber === null ? null : \WeakReference::create($fiber);
-        $this->fiber = $weak;
+        $this->isLocked = true;
+        $this->holder = \WeakReference::create(CurrentFunction::identity());
     }
 
     /** Makes {@see acquire()} throw in all fibers that wait, now or later. The holder keeps the mutex. */
@@ -65,20 +60,20 @@ final class FairMutex
 
     public function isMine(): bool
     {
-        return $this->isLocked && $this->hasKnownHolder && $this->fiber?->get() === \Fiber::getCurrent();
+        return $this->isLocked && $this->holder?->get() === CurrentFunction::identity();
     }
 
     /** Declares that any fiber may release the mutex. Then acquire() waits even in the fiber that locked the mutex. */
     public function forgetHolder(): void
     {
-        $this->hasKnownHolder = false;
+        $this->holder = null;
     }
 
     /** Passes the mutex to the fiber that has waited longest, or unlocks the mutex if no fiber is waiting. */
     public function release(): void
     {
         // The mutex stays locked for the resumed fiber, so that no other fiber can lock it first.
-        $this->hasKnownHolder = false;
+        $this->holder = null;
         if (!$this->waiting->wakeFirst()) {
             $this->isLocked = false;
         }

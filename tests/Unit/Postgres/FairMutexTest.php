@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
 use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
 use Spindle\Postgres\Internal\FairMutex;
 use Spindle\Tests\Async;
 
@@ -97,6 +98,36 @@ final class FairMutexTest extends TestCase
         $other->await();
 
         self::assertFalse($mutex->isLocked);
+    }
+
+    public function testMainMayWaitForTheMutexOfAFiberThatIsGone(): void
+    {
+        $mutex = new FairMutex('The connection is busy');
+        $fiber = new \Fiber(static fn() => $mutex->acquire());
+        $fiber->start();
+        unset($fiber);
+
+        self::assertFalse($mutex->isMine());
+    }
+
+    public function testALaterFunctionInTheFiberOfTheHolderMayWaitForTheMutex(): void
+    {
+        $mutex = new FairMutex('The connection is busy');
+        /** @var array<string, \Fiber<mixed, mixed, mixed, mixed>|null> $fibers */
+        $fibers = [];
+        $isMine = null;
+        EventLoop::queue(static function () use ($mutex, &$fibers): void {
+            $mutex->acquire();
+            $fibers['holder'] = \Fiber::getCurrent();
+        });
+        EventLoop::queue(static function () use ($mutex, &$fibers, &$isMine): void {
+            $fibers['later'] = \Fiber::getCurrent();
+            $isMine = $mutex->isMine();
+        });
+        delay(0);
+
+        self::assertSame($fibers['holder'], $fibers['later']);
+        self::assertFalse($isMine);
     }
 
     public function testACancelledWaiterDoesNotBlockTheNextOne(): void

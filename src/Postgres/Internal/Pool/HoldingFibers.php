@@ -4,75 +4,62 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
+use Spindle\Internal\Async\CurrentFunction;
 use Spindle\Postgres\Internal\Session;
 
 /**
- * Fibers that hold a connection of the pool. If such a fiber runs a statement on the pool, and not on its connection,
- * the statement must not share a session. On a shared session, an earlier statement may wait for a lock that the
- * fiber's transaction holds. Both statements would wait for ever, because a waiting fiber can't end its transaction.
+ * Functions of fibers that hold a connection of the pool. A statement that such a function runs on the pool must not
+ * share a session. There, an earlier statement may wait for a lock that the function's transaction holds. Both
+ * statements would wait for ever, because the waiting function can't end its transaction.
  */
 final class HoldingFibers
 {
     public int $connectionCount = 0;
 
-    private int $mainConnectionCount = 0;
+    /** @var \WeakMap<\stdClass, int> number of connections that each function holds, by {@see CurrentFunction} */
+    private \WeakMap $counts;
 
-    /** @var \WeakMap<\Fiber<mixed, mixed, mixed, mixed>, int> number of connections that each fiber holds */
-    private \WeakMap $fibers;
-
-    /** @var array<int, \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null> by session object id; null: {main} */
+    /** @var array<int, \WeakReference<\stdClass>> function that holds a session, by the object id of the session */
     private array $holders = [];
 
     public function __construct()
     {
-        $this->fibers = new \WeakMap();
+        $this->counts = new \WeakMap();
     }
 
     public function add(Session $session): void
     {
         ++$this->connectionCount;
-        /** @var \Fiber<mixed, mixed, mixed, mixed>|null $fiber */
-        $fiber = \Fiber::getCurrent();
-        if ($fiber === null) {
-            ++$this->mainConnectionCount;
-        } else {
-            $this->fibers[$fiber] = ($this->fibers[$fiber] ?? 0) + 1;
-        }
-        $this->holders[spl_object_id($session)] = $fiber === null ? null : \WeakReference::create($fiber);
+        $function = CurrentFunction::identity();
+        $this->counts[$function] = ($this->counts[$function] ?? 0) + 1;
+        $this->holders[spl_object_id($session)] = \WeakReference::create($function);
     }
 
-    /** Records that no fiber holds the session any more. Does nothing if no fiber holds it. */
+    /** Records that no function holds the session any more. Does nothing if no function holds it. */
     public function remove(Session $session): void
     {
         $id = spl_object_id($session);
-        if (!\array_key_exists($id, $this->holders)) {
+        $holder = $this->holders[$id] ?? null;
+        if ($holder === null) {
             return;
         }
-        $holder = $this->holders[$id];
         unset($this->holders[$id]);
         --$this->connectionCount;
-        if ($holder === null) {
-            --$this->mainConnectionCount;
-
+        $function = $holder->get();
+        if ($function === null) {
             return;
         }
-        $fiber = $holder->get();
-        if ($fiber === null) {
-            return;
-        }
-        $left = ($this->fibers[$fiber] ?? 1) - 1;
+        $left = ($this->counts[$function] ?? 1) - 1;
         if ($left > 0) {
-            $this->fibers[$fiber] = $left;
+            $this->counts[$function] = $left;
         } else {
-            unset($this->fibers[$fiber]);
+            unset($this->counts[$function]);
         }
     }
 
-    /** Returns whether the current fiber holds a connection; outside of fibers, whether the main program does. */
+    /** Returns whether the function in the current fiber, or outside of fibers the main program, holds a connection. */
     public function includesCurrent(): bool
     {
-        $fiber = \Fiber::getCurrent();
-
-        return $fiber === null ? $this->mainConnectionCount > 0 : isset($this->fibers[$fiber]);
+        return isset($this->counts[CurrentFunction::identity()]);
     }
 }

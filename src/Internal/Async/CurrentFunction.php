@@ -1,0 +1,22 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal\Async;
+
+use Revolt\EventLoop\FiberLocal;
+
+/** Identifies the running function. A fiber does not: the event loop runs several functions in it, in succession. */
+final class CurrentFunction
+{
+    /** @var FiberLocal<\stdClass>|null */
+    private static ?FiberLocal $identity = null;
+
+    private function __construct() {}
+
+    /** Returns an object that differs for each function. The object is freed when the function has ended. */
+    public static function identity(): \stdClass
+    {
+        return (self::$identity ??= new FiberLocal(static fn(): \stdClass => new \stdClass()))->get();
+    }
+}
