@@ -30,6 +30,9 @@ final class Listening
     /** Maximum bytes of a channel's name, unless the server was built with another NAMEDATALEN. */
     private const MAX_CHANNEL_BYTES = 63;
 
+    /** Maximum seconds before an attempt. A session that has lived longer is replaced immediately. */
+    private const MAX_PAUSE = 5.0;
+
     /** @var list<Notification> notifications that are not read yet */
     private array $pending = [];
 
@@ -43,8 +46,17 @@ final class Listening
 
     private ?PipelinedSession $session = null;
 
+    /** Time, by hrtime(), at which the last session was opened. */
+    private int $openedAt = 0;
+
+    /** Number of attempts to replace a session since a session has lived for a while. */
+    private int $attempts = 0;
+
+    private readonly Backoff $pause;
+
     private function __construct(private readonly Cancellation $cancellation)
     {
+        $this->pause = new Backoff(delay: 0.05, factor: 2.0, maxDelay: self::MAX_PAUSE, jitter: 0.5);
         $this->changed = new Condition();
     }
 
@@ -123,6 +135,7 @@ final class Listening
     private function open(SessionFactory $sessionFactory, array $channels): void
     {
         $this->session = $session = $sessionFactory->open($this->cancellation);
+        $this->openedAt = hrtime(true);
         $weak = \WeakReference::create($this);
         $session->onNotification(static fn(Notification $notification) => $weak->get()?->add($notification));
         $session->onClose(static fn(?\Throwable $reason) => $weak->get()?->onConnectionClosed($session, $reason));
@@ -156,17 +169,22 @@ final class Listening
     /** @param list<string> $channels */
     private function openAgain(SessionFactory $sessionFactory, array $channels, Reconnected $reconnected): Reconnected
     {
-        $pause = new Backoff(delay: 0.05, factor: 2.0, maxDelay: 5.0, jitter: 0.5);
-        for ($attempt = 1;; ++$attempt) {
+        if (hrtime(true) - $this->openedAt > self::MAX_PAUSE * 1e9) {
+            $this->attempts = 0;
+        }
+        for (;; ++$this->attempts) {
+            if ($this->attempts > 0) {
+                (new Condition())->waitFor($this->pause->after($this->attempts), $this->cancellation);
+            }
             try {
                 $this->open($sessionFactory, $channels);
+                ++$this->attempts;
 
                 return $reconnected;
             } catch (AuthenticationException $failure) {
                 throw $failure;
             } catch (PostgresException) {
                 $this->session?->close();
-                (new Condition())->waitFor($pause->after($attempt), $this->cancellation);
             }
         }
     }

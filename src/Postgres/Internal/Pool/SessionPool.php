@@ -36,6 +36,11 @@ use function Amp\async;
  */
 final class SessionPool implements SessionLender
 {
+    /** A session that is lost within this number of seconds causes a pause of PAUSE_SECONDS. */
+    private const SHORT_LIFETIME = 1.0;
+
+    private const PAUSE_SECONDS = 0.2;
+
     /** Whether new calls are refused. Only this class writes the property. */
     public bool $isClosed = false;
 
@@ -54,6 +59,9 @@ final class SessionPool implements SessionLender
     private int $pingedForSharing = 0;
 
     private ?string $sweepTimer = null;
+
+    /** Timer of the pause after a session was lost early. During the pause, sessions are opened only for waiters. */
+    private ?string $pauseTimer = null;
 
     private ?string $stallTimer = null;
 
@@ -208,10 +216,10 @@ final class SessionPool implements SessionLender
             return;
         }
         $this->isClosed = true;
-        if ($this->sweepTimer !== null) {
-            EventLoop::cancel($this->sweepTimer);
-            $this->sweepTimer = null;
+        foreach ([$this->sweepTimer, $this->pauseTimer] as $timer) {
+            EventLoop::cancel($timer ?? '');
         }
+        $this->sweepTimer = $this->pauseTimer = null;
         $this->closeFree();
         $this->closeUnneeded();
     }
@@ -741,7 +749,7 @@ final class SessionPool implements SessionLender
 
     private function minConnections(): int
     {
-        return $this->isClosed ? 0 : $this->options->minConnections;
+        return $this->isClosed || $this->pauseTimer !== null ? 0 : $this->options->minConnections;
     }
 
     private function openMore(): void
@@ -770,9 +778,10 @@ final class SessionPool implements SessionLender
         $pooled = new PooledSession($session, (int) min(hrtime(true) + $lifetime * 1e9, \PHP_INT_MAX / 2));
         $this->sessions->all[] = $pooled;
         $weak = \WeakReference::create($this);
-        $session->onClose(static function (?\Throwable $reason) use ($weak, $pooled): void {
+        $openedAt = hrtime(true);
+        $session->onClose(static function (?\Throwable $reason) use ($weak, $pooled, $openedAt): void {
             if ($reason !== null) {
-                $weak->get()?->onLost($pooled);
+                $weak->get()?->onLost($pooled, (hrtime(true) - $openedAt) / 1e9);
             }
         });
         $session->isTimed = true;
@@ -794,10 +803,17 @@ final class SessionPool implements SessionLender
         }
     }
 
-    private function onLost(PooledSession $pooled): void
+    /** @param float $lifetime seconds. If a server ends sessions right after their login, the pool must not hurry */
+    private function onLost(PooledSession $pooled, float $lifetime): void
     {
         ++$this->counts->lost;
         $this->sessions->drop($pooled);
+        if ($lifetime < self::SHORT_LIFETIME && $this->pauseTimer === null && !$this->isClosed) {
+            $this->pauseTimer = WeakTimer::after(self::PAUSE_SECONDS, $this, static function (self $self): void {
+                $self->pauseTimer = null;
+                $self->adjustSessions();
+            });
+        }
         $this->adjustSessions();
     }
 

@@ -49,6 +49,15 @@ trait Listens
         );
     }
 
+    public function testConnectionsThatTheServerEndsSoonAreReplacedAfterGrowingPauses(): void
+    {
+        $connection = $this->connect(settings: ['idle_session_timeout' => '50']);
+        $startedAt = microtime(true);
+        self::assertCount(6, self::take(6, $connection->listen('channel')));
+
+        self::assertGreaterThan(0.9, microtime(true) - $startedAt);
+    }
+
     public function testAFloodArrivesAsAWholeWhileItsReaderIsSlow(): void
     {
         $link = $this->listener();

@@ -21,6 +21,8 @@ use Spindle\Tests\Conformance\Postgres\PoolContract;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Cluster;
 
+use function Amp\delay;
+
 /**
  * Tests lost connections, and servers that come back.
  *
@@ -67,6 +69,26 @@ trait ReplacesConnections
 
         self::assertSame([0, 0], [$pool->statistics()['in_use'], $pool->statistics()['idle']]);
         self::assertNotSame($pid, $pool->query('SELECT pg_backend_pid()')->value());
+    }
+
+    public function testConnectionsThatTheServerEndsSoonAreReplacedAfterAPause(): void
+    {
+        $settings = ['idle_session_timeout' => '50'];
+        $pool = new PostgresPool($this->options(settings: $settings), 2, new PostgresPoolOptions(minConnections: 2));
+        $startedAt = microtime(true);
+        self::assertSame(1, $pool->query('SELECT 1')->value());
+        Eventually::holds(
+            static fn(): bool => $pool->statistics()['opened_total'] >= 8,
+            'the pool has opened its two connections four times',
+        );
+        self::assertGreaterThan(0.6, microtime(true) - $startedAt);
+        // A query does not wait for the end of the pause.
+        Eventually::holds(static fn(): bool => $pool->statistics()['idle'] === 0, 'both connections are lost');
+        $query = Async::run(static fn(): mixed => $pool->query('SELECT 1')->value());
+        delay(0);
+        self::assertGreaterThan(0, $pool->statistics()['opening']);
+        self::assertSame(1, $query->await());
+        $pool->close();
     }
 
     public function testAConnectionIsTriedBeforeItIsUsedAfterATimeOfIdleness(): void
