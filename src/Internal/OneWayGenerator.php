@@ -23,19 +23,17 @@ final class OneWayGenerator
     }
 
     /**
-     * Yields `$items`, the generator of a task, and sets the caller's variable to null. PHP still keeps the yielded
-     * generator when the reader requests the next value. So the caller must then delegate to {@see release()}.
-     * As soon as the reader has also dropped the generator, PHP destroys the generator, and the task ends.
+     * Yields the generator of a task, or the object that has the generator, and sets the caller's variable to null. PHP
+     * still keeps the yielded object when the reader requests the next value. So the caller must then delegate to
+     * {@see release()}. As soon as the reader has also dropped the generator, PHP destroys it, and the task ends.
      *
-     * @param \Generator<mixed, mixed, mixed, mixed> $items
-     *
-     * @param-out null $items
+     * @param-out null $result
      *
      * @return \Generator<mixed, mixed>
      */
-    public static function yieldOnce(mixed $key, ?\Generator &$items): \Generator
+    public static function yieldOnce(mixed $key, ?object &$result): \Generator
     {
-        [$only, $items] = [$items, null];
+        [$only, $result] = [$result, null];
         yield $key => $only;
     }
 

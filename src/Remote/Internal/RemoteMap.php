@@ -115,8 +115,9 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
                 [$outcome, $key, $id] = $arrived;
                 $arrived = null;
                 if ($this->keepsFailures) {
-                    yield $key => $this->outcome($outcome, $key, $id);
-                } elseif ($outcome instanceof \Generator) {
+                    $outcome = $this->outcome($outcome, $key, $id);
+                }
+                if (\is_object($outcome)) {
                     yield from OneWayGenerator::yieldOnce($key, $outcome);
                     yield from OneWayGenerator::release(); // ends the task now if the caller has dropped the generator
                 } else {

@@ -9,6 +9,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\Async\InputConsumer;
 use Spindle\Internal\Async\InputPump;
+use Spindle\Internal\OneWayGenerator;
 use Spindle\Internal\UnreadResults;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\MapOutcome;
@@ -62,6 +63,7 @@ final class InlineMap implements InputConsumer
                 $result = fn(): mixed
                     => InlineTask::start($this->activity, $work, $key, $this->onReport, $cancellation)->await();
                 yield $key => $this->keepsFailures ? MapOutcome::of($result) : $result();
+                yield from OneWayGenerator::release();
                 $cancellation?->throwIfRequested();
             }
         } finally {

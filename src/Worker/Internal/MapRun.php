@@ -114,7 +114,11 @@ final class MapRun implements Source
                 [$count, $keys, $outcome, , $attempt, $bytes] = $chunk;
                 $chunk = null;
                 $isTaskMissing = $outcome instanceof TaskFailedException && $outcome->isTaskMissing;
-                if ($this->keepsFailures && !$isTaskMissing) {
+                if ($outcome instanceof \Generator) {
+                    $outcome = $this->keepsFailures ? MapOutcome::of(static fn(): \Generator => $outcome) : $outcome;
+                    yield from OneWayGenerator::yieldOnce($keys[0], $outcome);
+                    yield from OneWayGenerator::release();
+                } elseif ($this->keepsFailures && !$isTaskMissing) {
                     yield from $this->outcomes($outcome, $keys, $attempt, $cancellation);
                 } elseif (\is_string($outcome)) {
                     foreach (ValuePacking::decodeList($outcome) as $i => $value) {
@@ -131,9 +135,6 @@ final class MapRun implements Source
                             break;
                         }
                     }
-                } elseif ($outcome instanceof \Generator) {
-                    yield from OneWayGenerator::yieldOnce($keys[0], $outcome);
-                    yield from OneWayGenerator::release();
                 } else {
                     throw $outcome;
                 }
@@ -302,13 +303,13 @@ final class MapRun implements Source
     }
 
     /**
-     * @param Outcome $outcome
+     * @param string|array{string, list<string>}|\Throwable $outcome
      * @param list<mixed> $keys
      *
      * @return \Generator<mixed, MapOutcome<mixed>>
      */
     private function outcomes(
-        string|array|\Throwable|\Generator $outcome,
+        string|array|\Throwable $outcome,
         array $keys,
         int $attempt,
         ?Cancellation $cancellation,

@@ -108,32 +108,6 @@ final class RemoteItemsTest extends RemoteExecutorTestCase
         self::assertLessThanOrEqual(2, \count(array_unique($workers)));
     }
 
-    /** The loop waits for the second result, which arrives only when the task of the first one has ended. */
-    public function testAGeneratorThatALoopDropsEndsBeforeTheNextResultCame(): void
-    {
-        $gate = $this->gate();
-        $first = [];
-        $task = static function (int $i) use ($gate): \Generator {
-            for ($end = hrtime(true) + 5e9; $i === 1 && $gate->names() === [] && hrtime(true) < $end;) {
-                usleep(1000);
-            }
-            $isOtherEnded = $gate->names() !== [];
-            try {
-                while (true) {
-                    yield $isOtherEnded;
-                }
-            } finally {
-                $gate->say("ended {$i}");
-            }
-        };
-        foreach ($this->executor()->map([0, 1], $task) as $key => $items) {
-            $first[$key] = $items->current();
-            unset($items);
-        }
-
-        self::assertSame([false, true], $first);
-    }
-
     /**
      * An agent that knows its tasks to be short hands many of them to its pool at once, which may begin a later
      * generator before an earlier one.

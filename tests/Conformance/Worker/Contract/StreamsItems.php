@@ -6,6 +6,7 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use PHPUnit\Framework\Attributes\DataProvider;
 use Revolt\EventLoop;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Worker\Collected;
@@ -14,6 +15,7 @@ use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
 use Spindle\Tests\Eventually;
+use Spindle\Worker\MapOutcome;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\UnserializableException;
 
@@ -265,6 +267,57 @@ trait StreamsItems
 
         self::assertSame(range(0, 7), $first);
         self::assertUsable($executor);
+    }
+
+    /**
+     * The second result arrives only when the task of the first one has ended.
+     *
+     * @param 'map'|'mapUnordered'|'mapOutcomes'|'mapOutcomesUnordered' $method
+     */
+    #[DataProvider('mapMethods')]
+    public function testAGeneratorThatALoopDropsEndsBeforeTheNextResult(string $method): void
+    {
+        $gate = $this->gate();
+        $task = static function (int $i) use ($gate): \Generator {
+            for ($end = hrtime(true) + 5e9; $i === 1 && $gate->names() === [] && hrtime(true) < $end;) {
+                delay(0.001);
+            }
+
+            return (static function (bool $isOtherEnded) use ($gate, $i): \Generator {
+                try {
+                    while (true) {
+                        yield $isOtherEnded;
+                        delay(0);
+                    }
+                } finally {
+                    $gate->say("ended {$i}");
+                }
+            })($gate->names() !== []);
+        };
+        $executor = $this->executor();
+        $results = match ($method) {
+            'map' => $executor->map([0, 1], $task),
+            'mapUnordered' => $executor->mapUnordered([0, 1], $task),
+            'mapOutcomes' => $executor->mapOutcomes([0, 1], $task),
+            'mapOutcomesUnordered' => $executor->mapOutcomesUnordered([0, 1], $task),
+        };
+        $first = [];
+        foreach ($results as $key => $result) {
+            $items = $result instanceof MapOutcome ? $result->value() : $result;
+            $first[$key] = $items->current();
+            unset($items, $result);
+        }
+
+        self::assertSame([false, true], $first);
+    }
+
+    /** @return iterable<array{'map'|'mapUnordered'|'mapOutcomes'|'mapOutcomesUnordered'}> */
+    public static function mapMethods(): iterable
+    {
+        yield ['map'];
+        yield ['mapUnordered'];
+        yield ['mapOutcomes'];
+        yield ['mapOutcomesUnordered'];
     }
 
     public function testAGeneratorEndsWhenItsFutureIsReleased(): void
