@@ -298,7 +298,7 @@ final class TaskDispatcher implements PoolEvents
     {
         for ($depth = 1; $depth <= self::MAX_BATCHES_PER_WORKER; ++$depth) {
             foreach ($workers as $worker) {
-                if (\count($worker->batches) >= $depth || ($depth > 1 && $this->timeouts->isOverdue($worker))) {
+                if (\count($worker->batches) >= $depth || ($depth > 1 && !$this->timeouts->mayQueue($worker))) {
                     continue;
                 }
                 $maxTasks = $worker->tasksLeft($this->options);

@@ -63,8 +63,14 @@ final class TaskTimeouts
         }
     }
 
+    /** Returns whether tasks may wait in the worker: they can be taken back, and the first batch is not overdue. */
+    public function mayQueue(WorkerHandle $worker): bool
+    {
+        return $worker->sharedFlags !== null && !$this->isOverdue($worker);
+    }
+
     /** Returns whether the worker has run its first batch for so long that no task should wait behind this batch. */
-    public function isOverdue(WorkerHandle $worker): bool
+    private function isOverdue(WorkerHandle $worker): bool
     {
         $first = $worker->firstBatch();
 

@@ -4,10 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
+use Spindle\Worker\TaskContext;
+use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPool;
@@ -87,8 +91,7 @@ trait EndingFaults
 
     public function testWithoutSharedMemoryATimeLimitIsThatOfEachTask(): void
     {
-        $php = $this->script('php', 'exec ' . escapeshellarg(\PHP_BINARY) . ' -d disable_functions=shmop_open "$@"');
-        $pool = new WorkerPool(1, 0, new WorkerPoolOptions(context: $this->context(), timeout: 0.5, php: $php));
+        $pool = $this->poolWithoutSharedMemory(timeout: 0.5);
         $task = static function (int $i): int {
             usleep($i < 1000 ? 0 : 50_000); // tasks that seem tiny are sent together
 
@@ -101,6 +104,42 @@ trait EndingFaults
             self::outcome($pool->submit(new Call('sleep', $this->path('begun')))),
         );
         self::assertUsable($pool);
+    }
+
+    public function testWithoutSharedMemoryATaskThatIsCancelledBehindAnotherNeverStarts(): void
+    {
+        $pool = $this->poolWithoutSharedMemory();
+        self::outcome($pool->submit(new Call('square', 1)));
+        $slow = $pool->submit(new Call('sleep', $this->path('slow'), 0.2));
+        $cancellation = new DeferredCancellation();
+        $late = $pool->submit(new Call('sleep', $this->path('late')), $cancellation->getCancellation());
+        self::pidIn($this->path('slow'));
+        $cancellation->cancel();
+
+        self::assertSame('slept', self::outcome($slow));
+        $outcome = self::outcome($late);
+        self::assertInstanceOf(CancelledException::class, $outcome);
+        self::assertNull($outcome->getPrevious());
+        self::assertUsable($pool);
+        self::assertFileDoesNotExist($this->path('late'));
+    }
+
+    public function testWithoutSharedMemoryARetryDoesNotWaitBehindALaterGenerator(): void
+    {
+        $pool = $this->poolWithoutSharedMemory(new TaskRetryPolicy(1, delay: 0.0));
+        $counts = [];
+        foreach ($pool->map([1, 2], static function (int $i): \Generator {
+            if ($i === 1 && TaskContext::current()->attempt === 1) {
+                throw new \DomainException('not yet');
+            }
+
+            return (static fn(): \Generator => yield from range(1, 1000))();
+        }) as $items) {
+            $counts[] = iterator_count($items);
+            unset($items);
+        }
+
+        self::assertSame([1000, 1000], $counts);
     }
 
     #[RequiresPhpExtension('shmop')]
@@ -128,6 +167,18 @@ trait EndingFaults
             self::outcome(Async::run(static fn(): array => iterator_to_array($generator))),
         );
         self::assertUsable($pool);
+    }
+
+    /** Returns a pool of one worker whose PHP lacks ext-shmop. */
+    private function poolWithoutSharedMemory(int|TaskRetryPolicy $retries = 0, ?float $timeout = null): WorkerPool
+    {
+        $php = $this->script('php', 'exec ' . escapeshellarg(\PHP_BINARY) . ' -d disable_functions=shmop_open "$@"');
+
+        return new WorkerPool(1, $retries, new WorkerPoolOptions(
+            context: $this->context(),
+            timeout: $timeout,
+            php: $php,
+        ));
     }
 
     private static function attachedMemories(): int
