@@ -224,9 +224,9 @@ final class MapRun implements Source
         }
     }
 
-    public function lacksOutcomeBefore(int $number): bool
+    public function firstOpen(): ?int
     {
-        return $this->queue->lacksOutcomeBefore($number);
+        return $this->queue->firstOpen();
     }
 
     /** Returns whether more input may be read: the window is below both limits, and $queue is not full. */

@@ -76,10 +76,10 @@ final class OutcomeQueue
         return $isAtLimit;
     }
 
-    /** Returns whether map() lacks the outcome of a task before task `$number`. Returns false for mapUnordered(). */
-    public function lacksOutcomeBefore(int $number): bool
+    /** Returns the number of the first task without an outcome; null for mapUnordered(), which needs none first. */
+    public function firstOpen(): ?int
     {
-        return $this->inOrder && $this->firstOpen < $number;
+        return $this->inOrder ? $this->firstOpen : null;
     }
 
     public function hasNext(): bool

@@ -8,9 +8,9 @@ use Spindle\Internal\WeakTimer;
 
 /**
  * Ends a deadlock of map() with generator tasks. A worker that runs a generator is busy until the caller has read all
- * items of the generator. map() gives results to the caller in the order of the input. An earlier task may have no
- * worker, because it is retried or its worker has ended. If generators of later tasks keep all workers busy, no worker
- * becomes free for the earlier task. In this case, the pool starts one worker more than its size.
+ * items of the generator. map() gives results to the caller in the order of the input. The first task without an
+ * outcome may have no worker, because the task is retried or its worker has ended. If generators of later tasks and
+ * tasks of other callers occupy all workers, the task may wait for ever. Then the pool starts an extra worker.
  */
 final class StreamDeadlock
 {
@@ -19,41 +19,87 @@ final class StreamDeadlock
 
     private ?string $timer = null;
 
+    /** @var \WeakMap<MapRun, array{int, int}> number of a task, and id of the extra worker that was started for it */
+    private \WeakMap $extras;
+
     public function __construct(
         private readonly Workers $workers,
         private readonly Backlog $backlog,
         private readonly TaskTimeouts $timeouts,
-    ) {}
+    ) {
+        $this->extras = new \WeakMap();
+    }
 
     /** Called after tasks were given to workers, and when a generator has begun. */
     public function check(): void
     {
-        if ($this->timer === null && $this->exists()) {
+        if ($this->timer === null && $this->blockedMaps() !== []) {
             $this->timer = WeakTimer::after(self::CERTAIN_AFTER, $this, static function (self $deadlock): void {
                 $deadlock->timer = null;
-                if ($deadlock->exists()) {
-                    array_map($deadlock->timeouts->takeBack(...), $deadlock->workers->all());
-                    $deadlock->workers->startExtra();
-                }
+                array_map($deadlock->end(...), $deadlock->blockedMaps());
             });
         }
     }
 
-    /** Returns whether each worker is busy with a map() generator, but the caller's loop waits for an earlier task. */
-    private function exists(): bool
+    /** @return array<int, MapRun> maps whose first open task has no worker, although a later generator has one */
+    private function blockedMaps(): array
+    {
+        $maps = [];
+        foreach ($this->workers->all() as $worker) {
+            if ($worker->batches === [] || $worker->createKillFailure !== null) {
+                return []; // the worker is starting, idle or ending, so the task soon gets a worker
+            }
+            $map = $worker->streamBatch?->source;
+            $firstOpen = $map instanceof MapRun ? $map->firstOpen() : null;
+            if ($map instanceof MapRun && $firstOpen !== null && self::streamNumber($worker) > $firstOpen) {
+                $maps[$map->id()] = $map;
+            }
+        }
+
+        return array_filter($maps, $this->isBlocked(...));
+    }
+
+    private function isBlocked(MapRun $map): bool
     {
         $workers = $this->workers->all();
+        [$number, $id] = $this->extras[$map] ?? [-1, 0];
+        $hasExtra = $number === $map->firstOpen() && isset($workers[$id]);
+        if ($hasExtra || $map->isAbandoned() || $this->backlog->isDelayed($map)) {
+            return false;
+        }
         foreach ($workers as $worker) {
-            $batch = $worker->streamBatch;
-            $delaysEarlierTask = $batch?->source instanceof MapRun
-                && $batch->source->lacksOutcomeBefore($batch->first + $worker->streamIndex)
-                && $worker->createKillFailure === null
-                && !$this->backlog->isDelayed($batch->source);
-            if (!$delaysEarlierTask) {
+            // A worker with a generator that the caller reads earlier becomes free.
+            $isReadEarlier = $worker->streamBatch?->source === $map && self::streamNumber($worker) < $map->firstOpen();
+            if ($isReadEarlier || self::hasFirstOpen($map, $worker->batches[0])) {
                 return false;
             }
         }
 
-        return $workers !== [];
+        return true;
+    }
+
+    private function end(MapRun $map): void
+    {
+        foreach ($this->workers->all() as $worker) {
+            foreach ($worker->batches as $batch) {
+                if (self::hasFirstOpen($map, $batch)) {
+                    $this->timeouts->takeBackBatch($worker, $batch);
+                }
+            }
+        }
+        $this->extras[$map] = [(int) $map->firstOpen(), $this->workers->startExtra()];
+    }
+
+    private static function hasFirstOpen(MapRun $map, Batch $batch): bool
+    {
+        return $batch->source === $map
+            && $batch->first <= $map->firstOpen()
+            && $map->firstOpen() < $batch->first + $batch->limit;
+    }
+
+    /** Returns the number of the generator task that the worker runs, among the tasks of its map. */
+    private static function streamNumber(WorkerHandle $worker): int
+    {
+        return (int) $worker->streamBatch?->first + $worker->streamIndex;
     }
 }

@@ -121,12 +121,19 @@ final class Workers implements WorkerEvents
         return max(0, min($room, $demand));
     }
 
-    /** Starts an extra worker, to end a {@see StreamDeadlock}. The pool stops the first worker that becomes idle. */
-    public function startExtra(): void
+    /**
+     * Starts an extra worker, to end a {@see StreamDeadlock}. The pool stops the first worker that becomes idle.
+     *
+     * @return int id of the extra worker; if it was not started, no worker has this id
+     */
+    public function startExtra(): int
     {
-        if (!$this->closed && !$this->backoff->isPaused()) {
-            $this->start(1);
+        if ($this->closed || $this->backoff->isPaused()) {
+            return 0;
         }
+        $this->start(1);
+
+        return $this->lastId;
     }
 
     public function start(int $count): void

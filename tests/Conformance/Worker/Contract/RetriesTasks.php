@@ -252,6 +252,35 @@ trait RetriesTasks
         Eventually::holds(static fn(): bool => $pool->statistics()['workers'] <= 2, 'the pool has its size again');
     }
 
+    public function testARetryDoesNotWaitForOtherTasksWhenALaterGeneratorHasAWorker(): void
+    {
+        $pool = $this->pool(3, self::atOnce(1));
+        $gate = $this->gate();
+        $long = $pool->submit(static fn(): string => $gate->pass());
+        $unread = $pool->submit(static fn(): \Generator => yield from new \InfiniteIterator(new \ArrayIterator([1])));
+        $items = $unread->await();
+        $gate->awaitTasks(1);
+        $counts = $workers = [];
+        foreach ($pool->map([0, 1], static function (int $i): \Generator {
+            if ($i === 0 && TaskContext::current()->attempt === 1) {
+                throw new \DomainException('not yet');
+            }
+
+            return (static fn(): \Generator => yield from range(1, 1000))();
+        }) as $result) {
+            $counts[] = iterator_count($result);
+            $workers[] = $pool->statistics()['workers'];
+            unset($result);
+        }
+
+        self::assertSame([1000, 1000], $counts);
+        self::assertLessThanOrEqual(4, max($workers));
+        $gate->open();
+        self::assertSame('task', $long->await());
+        unset($items, $unread);
+        Eventually::holds(static fn(): bool => $pool->statistics()['workers'] <= 3, 'the pool has its size again');
+    }
+
     /** @param bool|list<class-string<\Throwable>> $onThrow */
     private static function atOnce(
         int $retries,
