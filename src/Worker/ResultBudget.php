@@ -59,9 +59,7 @@ final class ResultBudget
     {
         $this->used -= $bytes;
         $this->stopTimer();
-        while (!$this->waiting->isEmpty() && $this->hasRoom($this->waiting->bottom()[0])) {
-            $this->admit();
-        }
+        $this->admitFitting();
         $this->startTimer();
     }
 
@@ -86,6 +84,22 @@ final class ResultBudget
         return false;
     }
 
+    /** Withdraws a waiting reservation: `$later` is never called. Later reservations that fit are granted now. */
+    public function withdraw(\Closure $later): void
+    {
+        $waiting = $this->waiting;
+        $this->waiting = new \SplQueue();
+        foreach ($waiting as $reservation) {
+            if ($reservation[1] !== $later) {
+                $this->waiting->enqueue($reservation);
+            }
+        }
+        $this->admitFitting();
+        if ($this->waiting->isEmpty()) {
+            $this->stopTimer();
+        }
+    }
+
     /** Waits until there is room for these bytes, and counts them as used. The caller must {@see release()} them. */
     public function acquire(int $bytes): void
     {
@@ -106,13 +120,22 @@ final class ResultBudget
         return $this->used <= 0 || $this->used + $bytes <= $this->maxBytes;
     }
 
-    private function admit(): void
+    private function admitFitting(): void
+    {
+        while (!$this->waiting->isEmpty() && $this->hasRoom($this->waiting->bottom()[0])) {
+            $this->admit();
+        }
+    }
+
+    /** @return bool whether the bytes of the next reservation are still needed */
+    private function admit(): bool
     {
         [$bytes, $later] = $this->waiting->dequeue();
         $this->used += $bytes;
-        if (!$later()) {
-            $this->used -= $bytes;
-        }
+        $isNeeded = $later();
+        $this->used -= $isNeeded ? 0 : $bytes;
+
+        return $isNeeded;
     }
 
     private function startTimer(): void
@@ -120,7 +143,8 @@ final class ResultBudget
         if ($this->timer === null && !$this->waiting->isEmpty()) {
             $this->timer = WeakTimer::after(self::RELEASE_TIMEOUT, $this, static function (self $budget): void {
                 $budget->timer = null;
-                $budget->admit();
+                while (!$budget->waiting->isEmpty() && !$budget->admit());
+                $budget->admitFitting();
                 $budget->startTimer();
             });
         }

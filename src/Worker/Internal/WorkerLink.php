@@ -38,6 +38,9 @@ final class WorkerLink implements FrameHandler
     /** Bytes of the budget that are reserved for the current frame; -1 while the reservation waits. */
     private int $reserved = 0;
 
+    /** @var (\Closure(): bool)|null the reservation, while it waits */
+    private ?\Closure $reservation = null;
+
     /** Process that owns the socket. A fork shares the socket, and must not use it. */
     private readonly int $ownerPid;
 
@@ -191,9 +194,10 @@ final class WorkerLink implements FrameHandler
         }
         $this->reserved = -1;
         $weak = \WeakReference::create($this);
-        $later = static fn(): bool => $weak->get()?->resume($missing) ?? false;
-        if ($budget->reserve($missing, $later)) {
+        $this->reservation = static fn(): bool => $weak->get()?->resume($missing) ?? false;
+        if ($budget->reserve($missing, $this->reservation)) {
             $this->reserved = $missing;
+            $this->reservation = null;
 
             return true;
         }
@@ -209,6 +213,7 @@ final class WorkerLink implements FrameHandler
             return false;
         }
         $this->reserved = $reserved;
+        $this->reservation = null;
         EventLoop::enable($this->reading);
 
         return true;
@@ -216,10 +221,13 @@ final class WorkerLink implements FrameHandler
 
     private function release(): void
     {
-        if ($this->reserved > 0) {
-            $this->budget?->release($this->reserved);
+        [$reserved, $this->reserved] = [$this->reserved, 0];
+        [$reservation, $this->reservation] = [$this->reservation, null];
+        if ($reserved > 0) {
+            $this->budget?->release($reserved);
+        } elseif ($reservation !== null) {
+            $this->budget?->withdraw($reservation);
         }
-        $this->reserved = 0;
     }
 
     private function end(?string $protocolError): void

@@ -65,6 +65,37 @@ final class ResultBudgetTest extends TestCase
         self::assertSame(['one', 'two'], $this->admitted);
     }
 
+    public function testReservationsThatAreNoLongerNeededDelayNoOther(): void
+    {
+        $budget = new ResultBudget(100);
+        $budget->forceAcquire(50);
+        for ($i = 0; $i < 3; ++$i) {
+            self::assertFalse($budget->reserve(80, static fn(): bool => false));
+        }
+        self::assertFalse($budget->reserve(10, $this->admitted('one')));
+        self::assertFalse($budget->reserve(40, $this->admitted('two')));
+        self::assertFalse($budget->reserve(1, $this->admitted('three')));
+        delay(6.0);
+
+        self::assertSame(['one', 'two'], $this->admitted);
+    }
+
+    public function testAWithdrawnReservationDelaysNoOther(): void
+    {
+        $budget = new ResultBudget(100);
+        $budget->forceAcquire(50);
+        $withdrawn = $this->admitted('withdrawn');
+        self::assertFalse($budget->reserve(80, $withdrawn));
+        self::assertFalse($budget->reserve(10, $this->admitted('next')));
+        self::assertFalse($budget->reserve(80, $this->admitted('last')));
+        $budget->withdraw($withdrawn);
+
+        self::assertSame(['next'], $this->admitted);
+        $budget->release(50);
+
+        self::assertSame(['next', 'last'], $this->admitted);
+    }
+
     /** @return \Closure(): bool */
     private function admitted(string $name): \Closure
     {
