@@ -102,6 +102,22 @@ trait PreparesWorkers
         self::assertSame(42, $pool->submit(static fn(): mixed => $GLOBALS['answer'])->await());
     }
 
+    public function testWorkersDrawDifferentNumbersAlthoughTheBootstrapHasDrawnOne(): void
+    {
+        $pool = $this->pool(3, bootstrap: $this->file('bootstrap.php', '<?php @lcg_value(); mt_rand();'));
+        $gate = $this->gate();
+        $futures = [];
+        for ($i = 0; $i < 3; ++$i) {
+            $futures[] = $pool->submit(static fn(): array => [$gate->pass("{$i}"), @lcg_value(), mt_rand()]);
+        }
+        $gate->awaitTasks(3);
+        $gate->open();
+        $drawn = array_map(static fn(Future $future): array => $future->await(), $futures);
+
+        self::assertGreaterThan(1, \count(array_unique(array_column($drawn, 1), \SORT_REGULAR)));
+        self::assertGreaterThan(1, \count(array_unique(array_column($drawn, 2))));
+    }
+
     public function testABootstrapFileThatThrowsIsTheReasonWhyThereIsNoWorker(): void
     {
         $file = $this->file('bootstrap.php', '<?php throw new DomainException("no settings");');
