@@ -6,6 +6,7 @@ namespace Spindle\Tests\Fault\Worker;
 
 use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\Host;
+use Spindle\Worker\MapOutcome;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerPool;
@@ -40,6 +41,25 @@ trait ResultSizes
             $refused->what,
         );
         self::assertUsable($pool);
+    }
+
+    public function testASmallLimitAppliesToShortStrings(): void
+    {
+        $pool = $this->poolForResultsOf(100);
+        self::assertSame(100, \strlen(self::textOf(self::outcome($pool->submit(new Call('bytes', 100))))));
+        foreach ([101, 1023, 1024] as $bytes) {
+            $refused = self::outcome($pool->submit(static fn(): string => str_repeat('x', $bytes)));
+
+            self::assertInstanceOf(UnserializableException::class, $refused);
+            self::assertStringContainsString("{$bytes} bytes long, more than the 100 of", $refused->what);
+        }
+        $text = static fn(int $count): string => str_repeat('x', $count);
+        $lengths = array_map(
+            static fn(MapOutcome $outcome): ?int => $outcome->succeeded() ? \strlen($outcome->value()) : null,
+            iterator_to_array($pool->mapOutcomes([99, 101, 100], $text)),
+        );
+
+        self::assertSame([99, null, 100], $lengths);
     }
 
     public function testALargeListItemReportOrExceptionIsRefusedAsWell(): void

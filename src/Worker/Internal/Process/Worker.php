@@ -42,6 +42,9 @@ final class Worker
     /** Removes callbacks that tasks leave in the event loop; null until the loop is loaded. */
     private ?LoopCallbacks $loop = null;
 
+    /** Longest string that is a plain result. A longer string is packed, or refused because of maxResultBytes. */
+    private readonly int $maxPlainBytes;
+
     /**
      * @param int    $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
      * @param bool   $timed whether to record in the shared memory when each task starts
@@ -59,6 +62,7 @@ final class Worker
         private readonly bool $restoresState,
         private readonly bool $isThread,
     ) {
+        $this->maxPlainBytes = min($maxResultBytes, WorkerProtocol::MIN_LONG_STRING_BYTES - 1);
         $this->results = new ResultBuffer($link, $maxResultBytes);
         $this->lifecycle = new WorkerLifecycle($link, $this->results, $sharedMemoryKey, $isThread);
         $this->decoder = new TaskDecoder($this->lifecycle, $key);
@@ -262,7 +266,7 @@ final class Worker
     private function addResult(int $index, mixed $value): bool
     {
         $isPlain = \is_string($value)
-            ? \strlen($value) < WorkerProtocol::MIN_LONG_STRING_BYTES
+            ? \strlen($value) <= $this->maxPlainBytes
             : $value === null || \is_scalar($value);
         if ($isPlain) {
             /** @var bool|float|string|null $value */
