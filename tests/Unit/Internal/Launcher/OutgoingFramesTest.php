@@ -21,10 +21,11 @@ final class OutgoingFramesTest extends TestCase
         $waiting = new WaitingJobs();
         $waiting->add(new LauncherJob(1, 0, 0, 0.0, 0.0, '', [], '', 'true', '', 0o022));
         $frames = new OutgoingFrames($backend, $waiting);
-        $frames->add(LauncherProtocol::STARTED, 1, '');
-        $frames->sendIfDue();
-        $frames->add(LauncherProtocol::STARTED, 2, '');
-        $frames->sendIfDue();
+        // A frame is held back only if the previous one was sent less than 2 ms ago.
+        for ($tries = 0; $frames->isEmpty() && $tries < 1000; ++$tries) {
+            $frames->add(LauncherProtocol::STARTED, 1, '');
+            $frames->sendIfDue();
+        }
         self::assertFalse($frames->isEmpty());
         self::assertGreaterThan(0, $frames->dueAt);
 
