@@ -22,7 +22,6 @@ final class TaskRunner
     private Capture $tasks;
     private int $total = 0;
 
-    /** Whether {@see runAndWait()} is running. */
     private bool $started = false;
 
     /** @throws \ValueError when the maximum number of concurrent tasks is below 1 or above 1,000,000,000 */

@@ -25,7 +25,6 @@ final class CaptureStore
 
     private int $memoryBytes = 0;
 
-    /** Number of files with one output each. */
     private int $fileCount = 0;
 
     /** @var \WeakReference<SharedFile>|null the newest shared file; only results keep it open */

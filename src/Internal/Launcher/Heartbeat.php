@@ -13,7 +13,6 @@ use Revolt\EventLoop;
  */
 final class Heartbeat
 {
-    /** Seconds between two checks. */
     private const CHECK_INTERVAL = 1.0;
 
     /** A launcher that is stopped (SIGSTOP) counts as dead when this many checks after a ping found no answer. */

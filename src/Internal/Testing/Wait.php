@@ -7,7 +7,6 @@ namespace Spindle\Internal\Testing;
 /** Waits for events outside of this process, without an event loop. */
 final class Wait
 {
-    /** Seconds between two checks. */
     private const CHECK_INTERVAL = 0.005;
 
     /**

@@ -6,7 +6,6 @@ namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
 
-/** Lends sessions for exclusive use. */
 interface SessionLender
 {
     /** Suspends until a session is available, and lends it to the caller. Throws if the lender refuses new calls. */

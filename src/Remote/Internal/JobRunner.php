@@ -51,7 +51,6 @@ final class JobRunner
     /** @var array<string, int> entries of $cancelled at the last heartbeat; the next heartbeat drops them */
     private array $cancelledBefore = [];
 
-    /** Bytes of the frames of all claimed jobs. */
     private int $bytes = 0;
 
     /** Number of claimed jobs that the agent wants to have. */

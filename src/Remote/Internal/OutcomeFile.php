@@ -13,7 +13,6 @@ final class OutcomeFile
     /** @var resource|null */
     private mixed $file = null;
 
-    /** Length of the file in bytes. */
     private int $end = 0;
 
     private int $unreadCount = 0;

@@ -191,7 +191,6 @@ final class HostedContext implements Context, ContextEvents
         $this->workers = $this->waiting = $this->requestedEnds = $this->startsAfterEnd = [];
     }
 
-    /** Called when the host has ended. */
     public function onEnded(int $id, ?int $exitCode, ?int $signal, int $memoryPeak): void
     {
         $this->link?->readAll();

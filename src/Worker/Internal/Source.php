@@ -36,7 +36,6 @@ interface Source
     /** Returns whether the caller needs no further outcomes. */
     public function isAbandoned(): bool;
 
-    /** Stops reading the input of a map() call. */
     public function close(): void;
 
     /** Fails submitted tasks that no worker has received. Ends a map() call; its tasks get no further outcomes. */

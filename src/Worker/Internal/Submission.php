@@ -12,7 +12,6 @@ final class Submission extends EncodedValue
     /** Exception of a cancellation. The task fails with this exception when it has ended or can no longer start. */
     public ?\Throwable $cancelled = null;
 
-    /** Whether the task waits for its first batch. */
     public bool $isWaiting = true;
 
     /** @var (\Closure(): void)|null called when the task is over */

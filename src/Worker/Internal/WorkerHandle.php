@@ -43,7 +43,6 @@ final class WorkerHandle
     /** Whether the worker gets no more batches, because {@see stop()} or {@see end()} was called. */
     public bool $isEnding = false;
 
-    /** Whether the STOP frame was sent. */
     public bool $stopping = false;
 
     /** @var (\Closure(Batch, int): \Throwable)|null set by {@see end()}; creates the exception of the running task */

@@ -76,7 +76,6 @@ final class WorkerProtocol
     /** Maximum bytes of a frame in addition to the largest accepted result: other results, output, an exception. */
     public const MAX_BESIDE_RESULT_BYTES = 16 << 20;
 
-    /** Largest output in one frame, in bytes. */
     public const MAX_OUTPUT_BYTES = 1 << 20;
 
     public const SECRET_BYTES = 32;

@@ -53,7 +53,6 @@ final class RunStatistics
         $this->total = $this->total === null ? null : $this->total - 1;
     }
 
-    /** Returns the seconds since the run began. */
     public function elapsed(): float
     {
         return Clock::now() - $this->startedAt;

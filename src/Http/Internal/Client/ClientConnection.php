@@ -34,7 +34,6 @@ final class ClientConnection
     /** Unsent bytes above which {@see send()} waits. */
     private const MAX_UNSENT_BYTES = 262_144;
 
-    /** Received bytes that were not consumed. */
     public string $received = '';
 
     /**

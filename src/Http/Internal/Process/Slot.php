@@ -12,7 +12,6 @@ final class Slot
     /** Process that is starting. It becomes the current one when it serves. */
     public ?Child $successor = null;
 
-    /** Number of consecutive failed starts. */
     public int $startFailures = 0;
 
     /** Number of consecutive processes that began to serve, and ended soon afterwards. */

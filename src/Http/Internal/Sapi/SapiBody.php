@@ -20,7 +20,6 @@ final class SapiBody
     /** Seconds that the iterator of an event stream has for its `finally` blocks after the stream was closed. */
     private const EVENTS_END_TIMEOUT = 10.0;
 
-    /** Length in bytes; null when unknown. */
     public readonly ?int $length;
 
     /** Whether the body is sent; false for a response to HEAD, for example. */

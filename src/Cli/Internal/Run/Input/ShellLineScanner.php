@@ -68,7 +68,6 @@ final class ShellLineScanner
         return $step;
     }
 
-    /** Returns the number of expansions, such as $(...), that are open at the current position. */
     public function expansionDepth(): int
     {
         return $this->open->innermost->expansionDepth;

@@ -9,7 +9,6 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\TerminalText;
 use Spindle\Command\CommandResult;
 
-/** The slowest and the failed jobs of a run. */
 final class JobReport
 {
     private const MAX_SLOW = 5;

@@ -12,7 +12,6 @@ final class PartedFile
 {
     private const READ_SIZE = 1 << 16;
 
-    /** Size in bytes when the file was opened. */
     public readonly int $size;
 
     /** Device and inode of the file that was opened. */
