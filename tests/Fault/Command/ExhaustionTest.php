@@ -10,6 +10,8 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\StartMethod;
+use Spindle\Tests\Async;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
 use Spindle\Tests\OwnDirectory;
@@ -180,6 +182,37 @@ final class ExhaustionTest extends TidyTestCase
         }
 
         return $succeeded;
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAfterALackOfProcessesCommandsStartBeforeARunningOneEnds(StartMethod $start): void
+    {
+        $within = $this->withProcesses(20);
+
+        self::assertSame(
+            ["later\n", 1],
+            Host::call(self::class . '::lackProcesses', [$start->value, $this->cgroup], $within),
+        );
+    }
+
+    /** @return array{string, int} output of a command, and how many commands are running then */
+    public static function lackProcesses(string $start, string $cgroup): array
+    {
+        $pool = new CommandPool(2, 0, new CommandPoolOptions(startMethod: StartMethod::from($start)));
+        $pool->execute(Command::of('true')); // now, so that the launcher exists before the processes are counted
+        $long = static fn(): array => iterator_to_array($pool->run(['long' => Command::of('sleep', '1000')]));
+        Async::run($long)->ignore();
+        $pids = static fn(): int => (int) file_get_contents("{$cgroup}/pids.current");
+        $before = $pids();
+        Eventually::holds(static fn(): bool => $pids() > $before, 'the long command runs');
+        file_put_contents("{$cgroup}/pids.max", '1');
+        $refusals = static fn(): string => (string) file_get_contents("{$cgroup}/pids.events");
+        $none = $refusals();
+        $later = Async::run(static fn(): string => $pool->execute(Command::of('echo', 'later'))->stdout());
+        Eventually::holds(static fn(): bool => $refusals() !== $none, 'a start was refused');
+        file_put_contents("{$cgroup}/pids.max", '20');
+
+        return [$later->await(), \count($pool->runningKeys())];
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]

@@ -21,6 +21,9 @@ final class JobScheduler implements FrameHandler
     private const LAST_OUTPUT_NANOSECONDS = 20_000_000;
     private const LAST_FRAMES_NANOSECONDS = 500_000_000;
 
+    /** Time until the next try after a start failed for lack of descriptors or processes, if no process ends before. */
+    private const EXHAUSTED_PAUSE_NANOSECONDS = 50_000_000;
+
     /** Size of the payload of RUN before its strings, in bytes. */
     private const RUN_HEAD_BYTES = 32;
 
@@ -40,8 +43,8 @@ final class JobScheduler implements FrameHandler
     /** @var list<string>|null environment that the backend uses now; null before the first job */
     private ?array $appliedEnvironment = null;
 
-    /** Whether the last start failed for lack of descriptors or processes. Then no job starts until a process ends. */
-    private bool $exhausted = false;
+    /** If the last start failed for lack of descriptors or processes: when to try again (monotonic clock, ns); else 0. */
+    private int $exhaustedUntil = 0;
 
     /** Whether a frame announces each start. If this process dies, the pool then knows which jobs may have run. */
     private bool $announcesStarts = false;
@@ -157,7 +160,7 @@ final class JobScheduler implements FrameHandler
         $job->exitCode = $exitCode;
         $job->signal = $signal;
         $job->endedAt = hrtime(true);
-        $this->exhausted = false;
+        $this->exhaustedUntil = 0;
         if ($job->endReason === 0) {
             $this->reportEnd($job);
         } else {
@@ -169,7 +172,7 @@ final class JobScheduler implements FrameHandler
     public function orphanEnded(): void
     {
         $this->termination->orphanEnded();
-        $this->exhausted = false;
+        $this->exhaustedUntil = 0;
     }
 
     private function sendKept(LauncherJob $job, int $type, string $kept): void
@@ -300,7 +303,7 @@ final class JobScheduler implements FrameHandler
                         LauncherProtocol::EXHAUSTED,
                     );
                 }
-                $this->exhausted = true;
+                $this->exhaustedUntil = hrtime(true) + self::EXHAUSTED_PAUSE_NANOSECONDS;
                 $this->waiting->putBack($job);
 
                 return false;
@@ -314,6 +317,7 @@ final class JobScheduler implements FrameHandler
 
             return $this->mayStart();
         }
+        $this->exhaustedUntil = 0;
         $job->arguments = ''; // no longer needed, and may be megabytes
         $this->running[$id] = $job;
         $this->termination->started($job);
@@ -324,8 +328,13 @@ final class JobScheduler implements FrameHandler
 
     private function mayStart(): bool
     {
-        return !$this->waiting->isEmpty() && \count($this->running) < $this->concurrency
-            && !$this->exhausted && !$this->frames->areFull;
+        return $this->hasNextJob() && ($this->exhaustedUntil === 0 || $this->exhaustedUntil <= hrtime(true));
+    }
+
+    /** Returns whether a job waits and has a slot. */
+    private function hasNextJob(): bool
+    {
+        return !$this->waiting->isEmpty() && \count($this->running) < $this->concurrency && !$this->frames->areFull;
     }
 
     /**
@@ -356,18 +365,24 @@ final class JobScheduler implements FrameHandler
         }
     }
 
-    /** Returns the next time at which a job reaches a limit or frames are due, in ns (monotonic clock); 0 for never. */
+    /** Returns when a job reaches a limit, frames are due, or a start is tried again, in ns; 0 for never. */
     private function nextDeadline(): int
     {
-        $next = $this->termination->nextDeadline();
-        $dueAt = $this->frames->dueAt;
+        $next = self::earlier($this->termination->nextDeadline(), $this->frames->dueAt);
 
-        return $next === 0 || ($dueAt !== 0 && $dueAt < $next) ? $dueAt : $next;
+        return $this->exhaustedUntil !== 0 && $this->hasNextJob() ? self::earlier($next, $this->exhaustedUntil) : $next;
+    }
+
+    /** Returns the earlier of two times, of which 0 means never. */
+    private static function earlier(int $one, int $other): int
+    {
+        return $one === 0 || ($other !== 0 && $other < $one) ? $other : $one;
     }
 
     private function reportEnd(LauncherJob $job): void
     {
         unset($this->running[$job->id]);
+        $this->exhaustedUntil = 0; // the job's last descendants may have ended without a notice
         $this->frames->add(LauncherProtocol::EXITED, $job->id, pack(
             'CllddPV',
             $job->endReason,

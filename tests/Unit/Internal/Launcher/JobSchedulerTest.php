@@ -1,0 +1,117 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Internal\Launcher;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Internal\Launcher\LauncherProtocol;
+use Spindle\Internal\Launcher\Process\Backend;
+use Spindle\Internal\Launcher\Process\JobScheduler;
+use Spindle\Internal\Launcher\Process\LauncherJob;
+
+/** Each step of a test stands for one wait of the launcher, and gets the deadline of the wait. */
+final class JobSchedulerTest extends TestCase
+{
+    private JobScheduler $scheduler;
+
+    /** @var array<int, LauncherJob> jobs whose start was tried, by id */
+    private array $jobs = [];
+
+    /** @var list<int> ids of jobs, for each try to start one */
+    private array $tries = [];
+
+    /** Whether the next start fails for lack of processes. */
+    private bool $isExhausted = false;
+
+    private bool $isPipeFull = false;
+
+    public function testAfterALackOfProcessesAJobStartsAlthoughNoOtherEnds(): void
+    {
+        $this->runSteps([
+            fn() => $this->submit(1, 2),
+            fn() => $this->isExhausted = true,
+            function (int $deadline): void {
+                self::assertGreaterThan(0, $deadline);
+                self::assertLessThanOrEqual(hrtime(true) + 50_000_000, $deadline);
+                $this->isExhausted = false;
+                self::passTimeUntil($deadline);
+            },
+            fn(int $deadline) => self::assertSame(0, $deadline, 'both jobs run, and nothing is due'),
+        ]);
+
+        self::assertSame([1, 2, 2], $this->tries);
+    }
+
+    public function testAnEndedJobMakesTheNextTryImmediate(): void
+    {
+        $this->runSteps([
+            fn() => $this->submit(1, 2),
+            fn() => $this->isExhausted = true,
+            function (): void {
+                $this->isExhausted = false;
+                $this->scheduler->exited($this->jobs[1], 0, 0);
+            },
+        ]);
+
+        self::assertSame([1, 2, 2], $this->tries);
+    }
+
+    /** Otherwise, the launcher would wait for a time that has passed, so it would never sleep. */
+    public function testNoTryIsDueWhileThePoolReadsNothing(): void
+    {
+        $this->runSteps([
+            fn() => $this->submit(1, 2),
+            fn() => $this->isExhausted = true,
+            function (int $deadline): void {
+                $this->isPipeFull = true;
+                $this->scheduler->output($this->jobs[1], false, str_repeat('x', 5 << 20));
+                self::passTimeUntil($deadline);
+            },
+            fn(int $deadline) => self::assertSame(0, $deadline),
+        ]);
+
+        self::assertSame([1, 2], $this->tries);
+    }
+
+    /** @param list<\Closure(int): mixed> $steps */
+    private function runSteps(array $steps): void
+    {
+        $backend = self::createStub(Backend::class);
+        $backend->method('maxConcurrency')->willReturn(100);
+        $backend->method('hasNoProcesses')->willReturn(true);
+        $backend->method('send')->willReturnCallback(fn(string $bytes): string => $this->isPipeFull ? $bytes : '');
+        $backend->method('start')->willReturnCallback(function (LauncherJob $job): bool {
+            $this->jobs[$job->id] = $job;
+            $this->tries[] = $job->id;
+
+            return !$this->isExhausted;
+        });
+        $backend->method('wait')->willReturnCallback(function (int $deadline) use (&$steps): void {
+            $step = array_shift($steps);
+            $step === null ? $this->scheduler->poolEnded() : $step($deadline);
+            $this->isPipeFull = $this->isPipeFull && $step !== null;
+        });
+        $this->scheduler = new JobScheduler(static fn(): Backend => $backend, 'token');
+        $this->scheduler->run();
+        self::assertSame([], $steps);
+    }
+
+    private function submit(int ...$ids): void
+    {
+        $bytes = LauncherProtocol::frame(LauncherProtocol::CONFIGURE, 0, pack('VVeC', 2, 2, 0.5, 0));
+        foreach ($ids as $id) {
+            $strings = "/\0\0true";
+            $head = pack('VveeVVv', 1, LauncherProtocol::STREAM_STDOUT, 0.0, 0.0, 0, \strlen($strings), 0o022);
+            $bytes .= LauncherProtocol::frame(LauncherProtocol::RUN, $id, $head . $strings);
+        }
+        $this->scheduler->received($bytes);
+    }
+
+    private static function passTimeUntil(int $deadline): void
+    {
+        while (hrtime(true) < $deadline) {
+            // as the wait of a backend, without its sleep
+        }
+    }
+}
