@@ -244,10 +244,14 @@ final class LauncherBackend implements CommandBackend
         $this->finish($pending, ResultFactory::ofExit($pending, $bytes, $at, $length));
     }
 
-    /** Handles a command that was not started, because it was withdrawn or its start failed. */
+    /**
+     * Handles a command that was not started, because it was withdrawn or its start failed. `isMoving` may be false
+     * when a moving command was withdrawn, because the launcher also reports a start that then fails.
+     */
     private function notStarted(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
-        if ($pending->isMoving && !$pending->cancelled && !$pending->isLastAttempt && \ord($bytes[$at + 1]) === 0) {
+        $isWithdrawn = \ord($bytes[$at + 1]) === 0; // the exit code is 0
+        if ($isWithdrawn && !$pending->mustEnd()) {
             try {
                 $this->move($pending);
                 $this->flush();
@@ -303,7 +307,7 @@ final class LauncherBackend implements CommandBackend
         $pending->launcher = null;
         $pending->isMoving = $pending->started = false;
         $pending->cancelled = $pending->cancelled || $pending->isLastAttempt;
-        if ($pending->cancelled || $pending->ioError !== null || $pending->thrown !== null) {
+        if ($pending->mustEnd()) {
             $this->finish($pending, ResultFactory::withoutExit($pending, 'cancelled'));
         } elseif ($pending->canRepeatInput()) {
             $this->events->get()?->onRetryDue($pending);

@@ -192,6 +192,12 @@ final class PendingCommand
         return !$this->cancelled && !$this->isLastAttempt && $this->ioError === null && $this->canRepeatInput();
     }
 
+    /** Returns whether the command must not start, because it was cancelled or has failed in this process. */
+    public function mustEnd(): bool
+    {
+        return $this->cancelled || $this->isLastAttempt || $this->ioError !== null || $this->thrown !== null;
+    }
+
     /** Drops output that callbacks and streams have not received. */
     public function discardOutput(): void
     {
