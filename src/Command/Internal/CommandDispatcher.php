@@ -17,6 +17,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Clock;
 use Spindle\Internal\Excerpt;
 use Spindle\Internal\FileSizeLimit;
 use Spindle\Internal\FileType;
@@ -75,6 +76,7 @@ final class CommandDispatcher implements AttemptEvents
         public readonly CommandPoolOptions $options,
     ) {
         Preload::load(
+            Clock::class,
             IsolatedCall::class,
             CannotWaitException::class,
             Condition::class,

@@ -7,6 +7,7 @@ namespace Spindle\Command\Internal;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
 use Spindle\Command\StreamException;
+use Spindle\Internal\Clock;
 use Spindle\Internal\Launcher\LauncherEvents;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\LauncherException;
@@ -17,8 +18,8 @@ use Spindle\LauncherException;
  */
 final class LauncherBackend implements CommandBackend
 {
-    /** Nanoseconds for which starts are retried while no launcher has free descriptors or processes. */
-    private const EXHAUSTED_TIMEOUT_NANOSECONDS = 1_000_000_000;
+    /** Seconds for which starts are retried while no launcher has free descriptors or processes. */
+    private const EXHAUSTED_TIMEOUT_SECONDS = 1.0;
 
     /** With `rerunAfterCrash`, a command fails when more than this number of launchers have died while they ran it. */
     private const MAX_LAUNCHER_DEATHS = 3;
@@ -28,8 +29,11 @@ final class LauncherBackend implements CommandBackend
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
 
-    /** Time of hrtime() at which all launchers were first exhausted. Each exit of a command sets the time to null. */
-    private int|float|null $exhaustedSince = null;
+    /** Time of {@see Clock} at which all launchers were first exhausted. An exit of a command sets the time to null. */
+    private ?float $exhaustedSince = null;
+
+    /** Time of {@see Clock} at which a launcher last reported that it is exhausted. */
+    private float $exhaustedAt = -\INF;
 
     public function __construct(
         private readonly CommandPoolOptions $options,
@@ -268,19 +272,31 @@ final class LauncherBackend implements CommandBackend
                 $launcher->exhausted = true;
                 $this->launchers->closeIfUnneeded($launcher);
             }
-            // While other launchers run commands, a retry can succeed, because a command that ends frees descriptors
-            // and processes. If all launchers are exhausted, probably no command is running. Then only other programs
-            // can free descriptors and processes, so the pool retries only until a timeout.
-            if (
-                !$this->launchers->areExhausted()
-                || hrtime(true) - ($this->exhaustedSince ??= hrtime(true)) < self::EXHAUSTED_TIMEOUT_NANOSECONDS
-            ) {
+            if ($this->isRetryUseful()) {
                 $this->events->get()?->onExhausted($pending);
 
                 return;
             }
         }
         $this->finish($pending, ResultFactory::ofNoStart($pending, $bytes, $at, $length));
+    }
+
+    /**
+     * Records that a launcher is exhausted, and returns whether another try to start the command is useful. While other
+     * launchers run commands, it is, because a command that ends frees descriptors and processes. If all launchers are
+     * exhausted, probably no command is running. Then only other programs can free descriptors and processes, so the
+     * pool retries only until a timeout.
+     */
+    private function isRetryUseful(): bool
+    {
+        $now = Clock::now();
+        if ($now - $this->exhaustedAt > self::EXHAUSTED_TIMEOUT_SECONDS + $this->options->delay) {
+            $this->exhaustedSince = null; // retries follow each other faster, so an earlier shortage is over
+        }
+        $this->exhaustedAt = $now;
+
+        return !$this->launchers->areExhausted()
+            || $now - ($this->exhaustedSince ??= $now) < self::EXHAUSTED_TIMEOUT_SECONDS;
     }
 
     /**

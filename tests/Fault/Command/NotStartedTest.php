@@ -12,6 +12,7 @@ use Spindle\Command\Internal\CaptureStore;
 use Spindle\Command\Internal\LauncherBackend;
 use Spindle\Command\Internal\PendingCommand;
 use Spindle\Command\Internal\PendingCommandOwner;
+use Spindle\Internal\Clock;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Tests\TidyTestCase;
 
@@ -47,6 +48,7 @@ final class NotStartedTest extends TidyTestCase
 
     protected function tearDown(): void
     {
+        Clock::replace(null);
         $this->backend->close();
         parent::tearDown();
     }
@@ -78,6 +80,30 @@ final class NotStartedTest extends TidyTestCase
             self::assertNull($pending->launcher);
         }
         self::assertCount(4, $this->decisions);
+    }
+
+    public function testALackOfProcessesThatLastsASecondFailsCommands(): void
+    {
+        foreach ([0.0, 0.5, 0.9, 1.1, 1.2] as $time) {
+            $this->exhaustedAt($time);
+        }
+
+        self::assertSame(['retry', 'retry', 'retry', 'failed', 'failed'], $this->decisions);
+    }
+
+    public function testAnEarlierLackOfProcessesDoesNotCount(): void
+    {
+        foreach ([0.0, 0.5, 5.0, 5.5, 6.1] as $time) {
+            $this->exhaustedAt($time);
+        }
+
+        self::assertSame(['retry', 'retry', 'retry', 'retry', 'failed'], $this->decisions);
+    }
+
+    private function exhaustedAt(float $time): void
+    {
+        Clock::replace(static fn(): float => $time);
+        $this->frame($this->assigned(), LauncherProtocol::NOT_STARTED, [LauncherProtocol::EXHAUSTED, 126]);
     }
 
     private function assigned(): PendingCommand
