@@ -126,6 +126,7 @@ final class CommandDispatcher implements AttemptEvents
         if ($this->isClosed) {
             throw LauncherException::closed();
         }
+        $this->refuseFork();
         $lane = $this->lanes->open($owner);
         $this->backend->prepare();
         $this->ownerPid = (int) getmypid();
@@ -248,9 +249,7 @@ final class CommandDispatcher implements AttemptEvents
     /** Does the work of CommandPool::close(). After the pool is closed, the caller must call {@see awaitEnd()}. */
     public function close(?Cancellation $cancellation): void
     {
-        if ($this->ownerPid !== getmypid() && $this->withoutOutcome !== []) {
-            throw LauncherException::forked();
-        }
+        $this->refuseFork();
         foreach ($this->allCommands() as $pending) {
             if ($pending->callbackRunsInCurrentFiber()) {
                 throw SelfWaitException::ofClose('An output callback or the input of a command calls close()');
@@ -336,6 +335,7 @@ final class CommandDispatcher implements AttemptEvents
     public function onStartDue(PendingCommand $pending): void
     {
         try {
+            $this->refuseFork([$pending->key]);
             $this->backend->assign($pending);
             $this->flush();
         } catch (LauncherException|\ValueError $why) {
@@ -346,6 +346,18 @@ final class CommandDispatcher implements AttemptEvents
     public function hasFreeSlot(): bool
     {
         return \count($this->backend->commands()) < $this->concurrency;
+    }
+
+    /**
+     * @param list<mixed> $unfinished keys for the exception
+     *
+     * @throws LauncherException in a fork, if commands of the original process had no outcome at the time of the fork
+     */
+    private function refuseFork(array $unfinished = []): void
+    {
+        if ($this->withoutOutcome !== [] && $this->ownerPid !== getmypid()) {
+            throw LauncherException::forked($unfinished);
+        }
     }
 
     /** Cancels a command if it waits in this process for its first or next attempt. Returns whether it waited. */

@@ -12,11 +12,14 @@ use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
+use Spindle\Command\RetryPolicy;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\Integration\Command\AgentPool;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Processes;
 use Spindle\Tests\TidyTestCase;
 
 use function Amp\delay;
@@ -115,6 +118,41 @@ final class ForkedHostTest extends TidyTestCase
         }
 
         return $other->await()->stdout();
+    }
+
+    public function testAForkRunsNoCommandThatWaitsForItsNextAttempt(): void
+    {
+        foreach ([0.0, 0.001] as $delay) {
+            $said = $this->path("said {$delay}");
+            $runs = $this->path("runs {$delay}");
+
+            self::assertSame(2, Host::call(self::class . '::forkDuringAPause', [$said, $runs, $delay], timeout: 20));
+            self::assertSame(['refused', 'refused'], file($said, \FILE_IGNORE_NEW_LINES));
+            self::assertSame("run\nrun\n", file_get_contents($runs));
+        }
+    }
+
+    /** The launcher dies during the pause, so a retry in the fork would start another launcher. */
+    public static function forkDuringAPause(string $said, string $runs, float $delay): int
+    {
+        $pool = new CommandPool(1, new RetryPolicy(1, delay: 1.0, jitter: 0.0), new CommandPoolOptions(delay: $delay));
+        $command = Command::shell("echo run >> '{$runs}'; exit 1");
+        $execution = Async::run(static fn(): CommandResult => $pool->execute($command));
+        Eventually::holds(static fn(): bool => $pool->statistics()['retried_total'] === 1, 'it waits');
+        posix_kill((int) array_key_first(Processes::childrenOf((int) getmypid())), \SIGKILL);
+        Eventually::holds(static fn(): bool => Processes::childrenOf((int) getmypid()) === [], 'no launcher is left');
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            $outcomes = [
+                self::refusal(static fn() => $pool->execute(Command::of('true'))),
+                self::refusal(static fn() => $execution->await()),
+            ];
+            file_put_contents($said, implode("\n", $outcomes));
+            posix_kill((int) getmypid(), \SIGKILL);
+        }
+        pcntl_waitpid($fork, $status);
+
+        return $execution->await()->attempts;
     }
 
     public function testAForkNeitherEndsNorStartsCommandsThatATransportHas(): void
