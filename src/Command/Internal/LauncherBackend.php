@@ -248,13 +248,10 @@ final class LauncherBackend implements CommandBackend
         $this->finish($pending, ResultFactory::ofExit($pending, $bytes, $at, $length));
     }
 
-    /**
-     * Handles a command that was not started, because it was withdrawn or its start failed. `isMoving` may be false
-     * when a moving command was withdrawn, because the launcher also reports a start that then fails.
-     */
+    /** Handles a command that was not started, because it was withdrawn or its start failed. */
     private function notStarted(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
-        $isWithdrawn = \ord($bytes[$at + 1]) === 0; // the exit code is 0
+        $isWithdrawn = \ord($bytes[$at + 1]) === 0; // `isMoving` may be false after a STARTED frame of a failed start
         if ($isWithdrawn && !$pending->mustEnd()) {
             try {
                 $this->move($pending);
@@ -282,10 +279,8 @@ final class LauncherBackend implements CommandBackend
     }
 
     /**
-     * Records that a launcher is exhausted, and returns whether another try to start the command is useful. While other
-     * launchers run commands, it is, because a command that ends frees descriptors and processes. If all launchers are
-     * exhausted, probably no command is running. Then only other programs can free descriptors and processes, so the
-     * pool retries only until a timeout.
+     * Records that a launcher is exhausted, and returns whether another try is useful: always while other launchers run
+     * commands, because an end frees descriptors and processes; else until a timeout, in case other programs free some.
      */
     private function isRetryUseful(): bool
     {
