@@ -21,8 +21,9 @@ final class ProcOpenBackend implements Backend
     private const PCNTL_CHECK_NANOSECONDS = 1_000_000_000;
     private const NO_PCNTL_CHECK_NANOSECONDS = 100_000_000;
 
-    /** First interval between two checks of jobs whose exit pipe was closed. */
+    /** First and longest interval between two checks of jobs whose exit pipe was closed. */
     private const MIN_CHECK_NANOSECONDS = 1_000_000;
+    private const MAX_CHECK_NANOSECONDS = 50_000_000;
 
     private readonly ProcessOpener $opener;
 
@@ -52,8 +53,11 @@ final class ProcOpenBackend implements Backend
     /** @var list<resource|null> handles of processes that can't be killed */
     private array $abandoned = [];
 
-    /** Whether SIGCHLD was received since the last check. */
+    /** Whether SIGCHLD was received since the last check of all jobs. One signal may announce several exits. */
     private bool $childEnded = false;
+
+    /** Time of the last check of all jobs after SIGCHLD, in ns of the monotonic clock. */
+    private int $checkedAt = 0;
 
     private bool $hasStarted = false;
 
@@ -126,9 +130,11 @@ final class ProcOpenBackend implements Backend
 
     public function wait(int $deadline, bool $isOutputPaused): void
     {
+        self::dispatchSignals(); // a signal that came since the last call does not interrupt stream_select
         $now = hrtime(true);
         $nextCheck = $this->jobs === [] ? \PHP_INT_MAX : $now + match (true) {
             $this->exiting !== [] => $this->checkInterval,
+            $this->childEnded => self::MAX_CHECK_NANOSECONDS,
             \function_exists('pcntl_signal') => self::PCNTL_CHECK_NANOSECONDS,
             default => self::NO_PCNTL_CHECK_NANOSECONDS,
         };
@@ -144,9 +150,7 @@ final class ProcOpenBackend implements Backend
             ? [null, null]
             : [intdiv($left, 1_000_000_000), intdiv($left % 1_000_000_000, 1000) + 1];
         $count = @stream_select($reads, $writes, $none, $seconds, $microseconds);
-        if (\function_exists('pcntl_signal_dispatch')) {
-            pcntl_signal_dispatch();
-        }
+        self::dispatchSignals();
         $exits = $count !== false && $count > 0 ? $this->handle($reads, $writes) : [];
         $this->collectExits($exits, $count === 0 && $until === $nextCheck);
     }
@@ -154,9 +158,7 @@ final class ProcOpenBackend implements Backend
     public function awaitExit(int $nanoseconds): void
     {
         usleep(max(1, intdiv($nanoseconds, 1000))); // with ext-pcntl, SIGCHLD interrupts the sleep
-        if (\function_exists('pcntl_signal_dispatch')) {
-            pcntl_signal_dispatch();
-        }
+        self::dispatchSignals();
         $this->collectExits([], true);
     }
 
@@ -263,6 +265,13 @@ final class ProcOpenBackend implements Backend
         }
     }
 
+    private static function dispatchSignals(): void
+    {
+        if (\function_exists('pcntl_signal_dispatch')) {
+            pcntl_signal_dispatch();
+        }
+    }
+
     /**
      * @param array<resource> $reads
      * @param array<resource> $writes
@@ -309,10 +318,14 @@ final class ProcOpenBackend implements Backend
             $this->scheduler->poolEnded(); // STDIN does not end while a fork of the pool's process has the pipe open
         }
         $candidates = $announced + $this->exiting;
-        if ($checksAll || ($this->childEnded && $candidates === [])) {
+        // Most signals announce only the exits of the candidates, so a check of all jobs is rare while jobs end.
+        $isDue = $this->childEnded
+            && ($candidates === [] || hrtime(true) - $this->checkedAt > self::MAX_CHECK_NANOSECONDS);
+        if ($checksAll || $isDue) {
             $candidates = $this->jobs;
+            $this->childEnded = false;
+            $this->checkedAt = hrtime(true);
         }
-        $this->childEnded = false;
         foreach ($candidates as $id => $job) {
             if ($job->process === null) {
                 continue;
@@ -332,7 +345,7 @@ final class ProcOpenBackend implements Backend
         }
         if ($checksAll) {
             $doubled = max(self::MIN_CHECK_NANOSECONDS, $this->checkInterval * 2);
-            $this->checkInterval = min($doubled, 50 * self::MIN_CHECK_NANOSECONDS);
+            $this->checkInterval = min($doubled, self::MAX_CHECK_NANOSECONDS);
         }
     }
 
