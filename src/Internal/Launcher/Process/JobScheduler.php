@@ -254,6 +254,7 @@ final class JobScheduler implements FrameHandler
         // The difference is negative if the pool acknowledges bytes that another launcher sent in an earlier attempt.
         $job->unacknowledged = max(0, $job->unacknowledged - $taken['bytes']);
         if ($before > LauncherProtocol::OUTPUT_WINDOW && $job->unacknowledged <= LauncherProtocol::OUTPUT_WINDOW) {
+            $job->lastOutputAt = hrtime(true); // until now, output of the job was not read
             $this->backend->listen($job, true);
         }
     }

@@ -26,6 +26,8 @@ final class JobSchedulerTest extends TestCase
 
     private bool $isPipeFull = false;
 
+    private float $idleTimeout = 0.0;
+
     public function testAfterALackOfProcessesAJobStartsAlthoughNoOtherEnds(): void
     {
         $this->runSteps([
@@ -74,6 +76,26 @@ final class JobSchedulerTest extends TestCase
         self::assertSame([1, 2], $this->tries);
     }
 
+    public function testTheIdleTimeoutDoesNotCountTheTimeInWhichOutputIsNotRead(): void
+    {
+        $this->idleTimeout = 0.05;
+        $this->runSteps([
+            fn() => $this->submit(1),
+            fn() => $this->scheduler->output($this->jobs[1], false, str_repeat('x', LauncherProtocol::OUTPUT_WINDOW + 1)),
+            function (): void {
+                self::passTimeUntil($this->jobs[1]->lastOutputAt + 60_000_000);
+                $this->scheduler->received(LauncherProtocol::frame(LauncherProtocol::OUTPUT_TAKEN, 1, pack('V', 1)));
+            },
+            fn() => self::assertSame(0, $this->jobs[1]->endReason),
+            function (int $deadline): void {
+                self::assertGreaterThan(hrtime(true), $deadline);
+                self::passTimeUntil($deadline);
+            },
+        ]);
+
+        self::assertSame(LauncherProtocol::IDLE, $this->jobs[1]->endReason);
+    }
+
     /** @param list<\Closure(int): mixed> $steps */
     private function runSteps(array $steps): void
     {
@@ -102,7 +124,7 @@ final class JobSchedulerTest extends TestCase
         $bytes = LauncherProtocol::frame(LauncherProtocol::CONFIGURE, 0, pack('VVeC', 2, 2, 0.5, 0));
         foreach ($ids as $id) {
             $strings = "/\0\0true";
-            $head = pack('VveeVVv', 1, LauncherProtocol::STREAM_STDOUT, 0.0, 0.0, 0, \strlen($strings), 0o022);
+            $head = pack('VveeVVv', 1, LauncherProtocol::STREAM_STDOUT, 0.0, $this->idleTimeout, 0, \strlen($strings), 0o022);
             $bytes .= LauncherProtocol::frame(LauncherProtocol::RUN, $id, $head . $strings);
         }
         $this->scheduler->received($bytes);
