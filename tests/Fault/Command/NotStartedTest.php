@@ -30,7 +30,7 @@ final class NotStartedTest extends TidyTestCase
     protected function setUp(): void
     {
         parent::setUp();
-        $this->events = $this->createStub(AttemptEvents::class);
+        $this->events = self::createStub(AttemptEvents::class);
         $this->events->method('onExhausted')->willReturnCallback(function (): void {
             $this->decisions[] = 'retry';
         });
@@ -114,7 +114,7 @@ final class NotStartedTest extends TidyTestCase
             1,
             'key',
             Command::of('true'),
-            $this->createStub(PendingCommandOwner::class),
+            self::createStub(PendingCommandOwner::class),
             new CaptureStore(null),
             [],
         );

@@ -27,6 +27,9 @@ final class OutgoingFrames
     /** Time at which {@see sendIfDue()} last sent frames, in nanoseconds of the monotonic clock. */
     private int $sentAt = 0;
 
+    /** Whether the pool's pipe had no space for the rest of the bytes. {@see Backend::wait()} ends when it has space. */
+    private bool $isPipeFull = false;
+
     private string $bytes = '';
 
     public function __construct(private readonly Backend $backend, private readonly WaitingJobs $waiting) {}
@@ -47,6 +50,7 @@ final class OutgoingFrames
     {
         $this->dueAt = 0;
         $this->bytes = $this->backend->send($this->bytes);
+        $this->isPipeFull = $this->bytes !== '';
         $this->areFull = \strlen($this->bytes) > self::MAX_BYTES;
     }
 
@@ -57,7 +61,8 @@ final class OutgoingFrames
         }
         $now = hrtime(true);
         if (
-            !$this->waiting->isEmpty()
+            !$this->isPipeFull
+            && !$this->waiting->isEmpty()
             && $now - $this->sentAt < self::MAX_DELAY_NANOSECONDS
             && \strlen($this->bytes) < self::BURST_BYTES
         ) {
