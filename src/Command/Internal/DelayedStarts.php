@@ -48,6 +48,9 @@ final class DelayedStarts
     {
         $isQueued = isset($this->commands[$pending->id]);
         unset($this->commands[$pending->id]);
+        if ($this->commands === []) {
+            $this->clear(); // the timer would keep the event loop running
+        }
 
         return $isQueued;
     }

@@ -7,6 +7,8 @@ namespace Spindle\Tests\Integration\Command;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
+use Revolt\EventLoop;
+use Revolt\EventLoop\CallbackType;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
@@ -90,6 +92,26 @@ final class StartDelayTest extends TidyTestCase
 
         $this->expectException(CancelledException::class);
         $run->await();
+    }
+
+    public function testAfterTheLastHeldCommandIsCancelledNoTimerKeepsTheEventLoopRunning(): void
+    {
+        $pool = $this->pool(2, delay: 60.0);
+        $pool->execute(Command::of('true'));
+        $timers = static fn(): array => array_filter(
+            EventLoop::getIdentifiers(),
+            static fn(string $id): bool => EventLoop::getType($id) === CallbackType::Delay,
+        );
+        $runs = [];
+        for ($i = 0; $i < 2; ++$i) {
+            $runs[] = Async::run(static fn(): CommandResult => $pool->execute(Command::of('true')));
+        }
+        Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === 2, 'both are held');
+        self::assertCount(1, $timers());
+        $pool->cancelAll();
+
+        self::assertSame([], $timers());
+        self::assertTrue($runs[0]->await()->cancelled && $runs[1]->await()->cancelled);
     }
 
     public function testAPoolThatIsClosedHoldsNothing(): void
