@@ -85,6 +85,7 @@ final class HaltPolicy
 
         return $this->share === null
             ? $events >= $this->count
-            : $events >= self::MIN_EVENTS && $events >= $this->share * ($succeeded + $failed);
+            // A quotient is rounded like the literal: 7 / 100 === 0.07, but 0.07 * 100 > 7.
+            : $events >= self::MIN_EVENTS && $events / ($succeeded + $failed) >= $this->share;
     }
 }

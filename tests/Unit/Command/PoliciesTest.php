@@ -95,11 +95,27 @@ final class PoliciesTest extends TestCase
         yield 'enough successes' => [HaltPolicy::nowAfterSuccesses(2), 2, 50, true];
         yield 'too small a share of failures' => [HaltPolicy::soonAfterFailureShare(0.1), 31, 3, false];
         yield 'the share of failures' => [HaltPolicy::nowAfterFailureShare(0.1), 27, 3, true];
+        yield 'a share that can not be multiplied exactly' => [HaltPolicy::soonAfterFailureShare(0.28), 18, 7, true];
         yield 'the share of failures, but only two' => [HaltPolicy::soonAfterFailureShare(0.1), 0, 2, false];
         yield 'too small a share of successes' => [HaltPolicy::soonAfterSuccessShare(0.5), 3, 4, false];
         yield 'the share of successes' => [HaltPolicy::nowAfterSuccessShare(0.5), 3, 3, true];
         yield 'all have failed' => [HaltPolicy::soonAfterFailureShare(1.0), 0, 3, true];
         yield 'all but one have failed' => [HaltPolicy::soonAfterFailureShare(1.0), 1, 300, false];
+    }
+
+    public function testAShareOfWholePercentIsReachedExactly(): void
+    {
+        foreach (range(1, 100) as $percent) {
+            foreach ([100, 200, 300, 700, 10_000] as $ended) {
+                $failed = intdiv($percent * $ended, 100);
+                foreach ([$percent / 100, (float) "{$percent}e-2"] as $share) {
+                    $policy = HaltPolicy::soonAfterFailureShare($share);
+
+                    self::assertSame($failed >= 3, $policy->isReached($ended - $failed, $failed));
+                    self::assertFalse($policy->isReached($ended - $failed + 1, $failed - 1));
+                }
+            }
+        }
     }
 
     #[DataProvider('counts')]
