@@ -218,8 +218,8 @@ final class CommandPool implements Lifecycle, Statistics
 
     /**
      * Returns the output that a running command has written so far. The key is the command's key in the iterable of
-     * {@see self::run()} or {@see runInOrder()}. If several running commands have the key, the method uses the command
-     * that was read first.
+     * {@see self::run()} or {@see runInOrder()}. If several running commands have the key, the method uses the first of
+     * these that has written something.
      *
      * The launcher may keep up to 64 KiB of the output until the command ends. A call requests these bytes, but does
      * not wait for them, so only a later call returns them. With a transport, both strings are empty, because output
@@ -231,10 +231,18 @@ final class CommandPool implements Lifecycle, Statistics
      */
     public function partialOutput(mixed $key, int $maxBytes): array
     {
-        $pending = $this->runningCommand($key);
-        $pending?->requestOutput();
+        $output = ['', ''];
+        // The pool does not know exactly which commands run, but only a running command has output.
+        foreach ($this->dispatcher->assigned() as $pending) {
+            if ($pending->key === $key) {
+                $pending->requestOutput();
+                $output = $output === ['', '']
+                    ? [$pending->stdout->tail($maxBytes), $pending->stderr->tail($maxBytes)]
+                    : $output;
+            }
+        }
 
-        return [$pending?->stdout->tail($maxBytes) ?? '', $pending?->stderr->tail($maxBytes) ?? ''];
+        return $output;
     }
 
     /**

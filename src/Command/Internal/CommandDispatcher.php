@@ -142,11 +142,13 @@ final class CommandDispatcher implements AttemptEvents
     /** @return array<int, PendingCommand> running commands of run() and runInOrder(), in the order of submission */
     public function running(): array
     {
-        $belongsToRun = static fn(PendingCommand $pending): bool => $pending->owner instanceof Run;
-        $running = array_filter($this->backend->running(), $belongsToRun);
-        ksort($running);
+        return Run::select($this->backend->running());
+    }
 
-        return $running;
+    /** @return array<int, PendingCommand> running and waiting commands of runs, in the order of submission */
+    public function assigned(): array
+    {
+        return Run::select($this->backend->commands());
     }
 
     /** @return array<string, int> numbers that CommandPool::statistics() describes, by name */
@@ -335,7 +337,7 @@ final class CommandDispatcher implements AttemptEvents
     public function onStartDue(PendingCommand $pending): void
     {
         try {
-            $this->refuseFork([$pending->key]);
+            $this->refuseFork($pending->key);
             $this->backend->assign($pending);
             $this->flush();
         } catch (LauncherException|\ValueError $why) {
@@ -348,15 +350,11 @@ final class CommandDispatcher implements AttemptEvents
         return \count($this->backend->commands()) < $this->concurrency;
     }
 
-    /**
-     * @param list<mixed> $unfinished keys for the exception
-     *
-     * @throws LauncherException in a fork, if commands of the original process had no outcome at the time of the fork
-     */
-    private function refuseFork(array $unfinished = []): void
+    /** @throws LauncherException with these keys, in a fork of a process that waits for outcomes */
+    private function refuseFork(mixed ...$unfinished): void
     {
         if ($this->withoutOutcome !== [] && $this->ownerPid !== getmypid()) {
-            throw LauncherException::forked($unfinished);
+            throw LauncherException::forked(array_values($unfinished));
         }
     }
 

@@ -82,6 +82,19 @@ final class Run implements PendingCommandOwner, InputConsumer
         $this->lane = $dispatcher->open($this);
     }
 
+    /**
+     * @param array<int, PendingCommand> $commands by id
+     *
+     * @return array<int, PendingCommand> commands of run() and runInOrder(), in the order of submission
+     */
+    public static function select(array $commands): array
+    {
+        $ofRuns = array_filter($commands, static fn(PendingCommand $pending): bool => $pending->owner instanceof self);
+        ksort($ofRuns);
+
+        return $ofRuns;
+    }
+
     /** @return \Generator<mixed, CommandResult, mixed, RunSummary> cancels all commands if the caller stops reading */
     public function results(): \Generator
     {

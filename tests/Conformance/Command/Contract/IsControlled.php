@@ -159,6 +159,25 @@ trait IsControlled
         self::assertSame([0, "{$large}end\n"], [$results['b']->exitCode, $results['b']->stdout()]);
     }
 
+    public function testTheOutputOfARunningCommandCanBeReadWhileAnotherRunHasWaitingCommands(): void
+    {
+        $pool = $this->pool(2);
+        $go = $this->path('go');
+        $long = Command::of('sleep', '1000');
+        $brief = Command::shell("until [ -e {$go} ]; do sleep 0.01; done");
+        $speaking = Command::shell('echo one; echo two >&2; sleep 1000');
+        // After the brief commands, one command of each run has a slot. The other long one was submitted before.
+        foreach ([[$brief, $brief, $long, $long], ['speaking' => $speaking]] as $commands) {
+            Async::run(static fn(): array => iterator_to_array($pool->run($commands)))->ignore();
+        }
+        Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === 3, 'all are submitted');
+        touch($go);
+
+        $printed = static fn(): bool => $pool->partialOutput('speaking', 100) === ["one\n", "two\n"];
+        Eventually::holds($printed, 'the output is known');
+        $pool->kill();
+    }
+
     public function testAnOutputCallbackThatSuspendsHoldsUpNoCancellation(): void
     {
         $pool = $this->pool(1);
