@@ -24,6 +24,8 @@ final class NotStartedTest extends TidyTestCase
     private LauncherBackend $backend;
     private AttemptEvents $events; // the backend refers to it weakly
 
+    private int $lastId = 0;
+
     /** @var list<string> what the backend has decided */
     private array $decisions = [];
 
@@ -108,9 +110,8 @@ final class NotStartedTest extends TidyTestCase
 
     private function assigned(): PendingCommand
     {
-        static $id = 0;
         $pending = new PendingCommand(
-            ++$id,
+            ++$this->lastId,
             1,
             'key',
             Command::of('true'),

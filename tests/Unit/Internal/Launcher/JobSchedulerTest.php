@@ -15,6 +15,9 @@ final class JobSchedulerTest extends TestCase
 {
     private JobScheduler $scheduler;
 
+    /** @var list<\Closure(int): mixed> steps that are left */
+    private array $steps = [];
+
     /** @var array<int, LauncherJob> jobs whose start was tried, by id */
     private array $jobs = [];
 
@@ -27,6 +30,30 @@ final class JobSchedulerTest extends TestCase
     private bool $isPipeFull = false;
 
     private float $idleTimeout = 0.0;
+
+    protected function setUp(): void
+    {
+        $backend = self::createStub(Backend::class);
+        $backend->method('maxConcurrency')->willReturn(100);
+        $backend->method('hasNoProcesses')->willReturn(true);
+        $backend->method('send')->willReturnCallback(fn(string $bytes): string => $this->isPipeFull ? $bytes : '');
+        $backend->method('start')->willReturnCallback(function (LauncherJob $job): bool {
+            $this->jobs[$job->id] = $job;
+            $this->tries[] = $job->id;
+
+            return !$this->isExhausted;
+        });
+        $backend->method('wait')->willReturnCallback(function (int $deadline): void {
+            $step = array_shift($this->steps);
+            if ($step !== null) {
+                $step($deadline);
+            } else {
+                $this->isPipeFull = false;
+                $this->scheduler->poolEnded();
+            }
+        });
+        $this->scheduler = new JobScheduler(static fn(): Backend => $backend, 'token');
+    }
 
     public function testAfterALackOfProcessesAJobStartsAlthoughNoOtherEnds(): void
     {
@@ -99,24 +126,9 @@ final class JobSchedulerTest extends TestCase
     /** @param list<\Closure(int): mixed> $steps */
     private function runSteps(array $steps): void
     {
-        $backend = self::createStub(Backend::class);
-        $backend->method('maxConcurrency')->willReturn(100);
-        $backend->method('hasNoProcesses')->willReturn(true);
-        $backend->method('send')->willReturnCallback(fn(string $bytes): string => $this->isPipeFull ? $bytes : '');
-        $backend->method('start')->willReturnCallback(function (LauncherJob $job): bool {
-            $this->jobs[$job->id] = $job;
-            $this->tries[] = $job->id;
-
-            return !$this->isExhausted;
-        });
-        $backend->method('wait')->willReturnCallback(function (int $deadline) use (&$steps): void {
-            $step = array_shift($steps);
-            $step === null ? $this->scheduler->poolEnded() : $step($deadline);
-            $this->isPipeFull = $this->isPipeFull && $step !== null;
-        });
-        $this->scheduler = new JobScheduler(static fn(): Backend => $backend, 'token');
+        $this->steps = $steps;
         $this->scheduler->run();
-        self::assertSame([], $steps);
+        self::assertSame([], $this->steps);
     }
 
     private function submit(int ...$ids): void
