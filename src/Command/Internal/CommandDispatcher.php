@@ -223,12 +223,14 @@ final class CommandDispatcher implements AttemptEvents
 
     public function pause(): void
     {
+        $this->delayedStarts?->pause();
         $this->backend->pause();
     }
 
     public function resume(): void
     {
         $this->backend->resume();
+        $this->delayedStarts?->resume();
     }
 
     public function resize(int $concurrency): void
@@ -259,7 +261,7 @@ final class CommandDispatcher implements AttemptEvents
         }
         $this->isClosed = true;
         $this->lanes->close();
-        $this->backend->resume();
+        $this->resume();
         if ($this->withoutOutcome !== []) {
             $this->closing->waitOrKill($cancellation, $this->kill(...));
         }

@@ -10,6 +10,9 @@ use Spindle\Command\CommandPoolOptions;
 /** Starts queued commands when a slot is free, with at least {@see CommandPoolOptions::$delay} between two starts. */
 final class DelayedStarts
 {
+    /** Interval of the timer that keeps the event loop running while commands wait in a paused pool. */
+    private const PAUSED_SECONDS = 3600;
+
     /** @var array<int, PendingCommand> waiting commands, by id */
     private array $commands = [];
 
@@ -18,6 +21,8 @@ final class DelayedStarts
 
     /** Callback id of the timer for the next start; null while no timer is set. */
     private ?string $timerId = null;
+
+    private bool $isPaused = false;
 
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
@@ -38,9 +43,26 @@ final class DelayedStarts
     public function schedule(): void
     {
         if ($this->commands !== [] && $this->timerId === null) {
-            $left = max(0, $this->nextStartAt - (int) hrtime(true)) / 1e9;
+            $left = $this->isPaused
+                ? self::PAUSED_SECONDS
+                : max(0, $this->nextStartAt - (int) hrtime(true)) / 1e9;
             $this->timerId = EventLoop::delay($left, $this->startNext(...));
         }
+    }
+
+    /** Keeps all commands here. If launchers had them, {@see resume()} would start several commands at the same time. */
+    public function pause(): void
+    {
+        $this->isPaused = true;
+        $this->cancelTimer();
+        $this->schedule();
+    }
+
+    public function resume(): void
+    {
+        $this->isPaused = false;
+        $this->cancelTimer();
+        $this->schedule();
     }
 
     /** @return bool whether the command was in the queue */
@@ -49,7 +71,7 @@ final class DelayedStarts
         $isQueued = isset($this->commands[$pending->id]);
         unset($this->commands[$pending->id]);
         if ($this->commands === []) {
-            $this->clear(); // the timer would keep the event loop running
+            $this->cancelTimer(); // the timer would keep the event loop running
         }
 
         return $isQueued;
@@ -64,6 +86,11 @@ final class DelayedStarts
     public function clear(): void
     {
         $this->commands = [];
+        $this->cancelTimer();
+    }
+
+    private function cancelTimer(): void
+    {
         if ($this->timerId !== null) {
             EventLoop::cancel($this->timerId);
             $this->timerId = null;
@@ -73,6 +100,11 @@ final class DelayedStarts
     private function startNext(): void
     {
         $this->timerId = null;
+        if ($this->isPaused) {
+            $this->schedule();
+
+            return;
+        }
         $pending = reset($this->commands);
         $events = $this->events->get();
         if ($pending === false || $events?->hasFreeSlot() !== true) {

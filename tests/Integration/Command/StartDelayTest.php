@@ -7,6 +7,7 @@ namespace Spindle\Tests\Integration\Command;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
+use PHPUnit\Framework\Attributes\DataProvider;
 use Revolt\EventLoop;
 use Revolt\EventLoop\CallbackType;
 use Spindle\Command\Command;
@@ -47,6 +48,33 @@ final class StartDelayTest extends TidyTestCase
         $commands = [Command::of('sleep', '0.7'), Command::of('true'), Command::of('true')];
 
         self::assertApart(iterator_to_array($this->pool(1)->run($commands), false), 3);
+    }
+
+    /** @return iterable<string, array{\Closure(CommandPool): mixed}> */
+    public static function continuations(): iterable
+    {
+        yield 'resume()' => [static fn(CommandPool $pool) => $pool->resume()];
+        yield 'close()' => [static fn(CommandPool $pool) => $pool->close()];
+    }
+
+    /** @param \Closure(CommandPool): mixed $continue */
+    #[DataProvider('continuations')]
+    public function testTheDelayHoldsAfterAPause(\Closure $continue): void
+    {
+        $pool = $this->pool(4);
+        $first = $pool->execute(Command::of('true'));
+        $pool->pause();
+        $runs = [];
+        for ($i = 0; $i < 3; ++$i) {
+            $runs[] = Async::run(static fn(): CommandResult => $pool->execute(Command::of('true')));
+        }
+        Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === 3, 'all are submitted');
+        self::assertCount(1, self::timers(), 'a timer keeps the event loop running');
+        $mayStart = static fn(): bool => microtime(true) > $first->startedAt + 3 * self::DELAY;
+        Eventually::holds($mayStart, 'without the pause, all could have started');
+        $continue($pool);
+
+        self::assertApart([$first, ...array_map(static fn(Future $run): CommandResult => $run->await(), $runs)], 4);
     }
 
     public function testACommandThatIsHeldIsTakenBackByAKillAndByADrain(): void
@@ -98,19 +126,15 @@ final class StartDelayTest extends TidyTestCase
     {
         $pool = $this->pool(2, delay: 60.0);
         $pool->execute(Command::of('true'));
-        $timers = static fn(): array => array_filter(
-            EventLoop::getIdentifiers(),
-            static fn(string $id): bool => EventLoop::getType($id) === CallbackType::Delay,
-        );
         $runs = [];
         for ($i = 0; $i < 2; ++$i) {
             $runs[] = Async::run(static fn(): CommandResult => $pool->execute(Command::of('true')));
         }
         Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === 2, 'both are held');
-        self::assertCount(1, $timers());
+        self::assertCount(1, self::timers());
         $pool->cancelAll();
 
-        self::assertSame([], $timers());
+        self::assertSame([], self::timers());
         self::assertTrue($runs[0]->await()->cancelled && $runs[1]->await()->cancelled);
     }
 
@@ -132,6 +156,15 @@ final class StartDelayTest extends TidyTestCase
         $this->expectExceptionMessage('The delay must be 0 or more seconds, at most 1000000000, not -1');
 
         new CommandPoolOptions(delay: -1.0);
+    }
+
+    /** @return array<string> callback ids */
+    private static function timers(): array
+    {
+        return array_filter(
+            EventLoop::getIdentifiers(),
+            static fn(string $id): bool => EventLoop::getType($id) === CallbackType::Delay,
+        );
     }
 
     private function pool(int $concurrency, float $delay = self::DELAY): CommandPool
