@@ -50,7 +50,7 @@ final class DelayedStarts
         }
     }
 
-    /** Keeps all commands here. If launchers had them, {@see resume()} would start several commands at the same time. */
+    /** Keeps all commands here. If launchers had them, {@see resume()} would start several commands at once. */
     public function pause(): void
     {
         $this->isPaused = true;

@@ -16,7 +16,7 @@ use Spindle\Internal\Clock;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Tests\TidyTestCase;
 
-/** What becomes of commands that a launcher did not start. The launcher's frames come from the tests. */
+/** The pool retries, moves or ends commands that a launcher did not start. The tests send the launcher's frames. */
 final class NotStartedTest extends TidyTestCase
 {
     private const WITHDRAWN = [LauncherProtocol::CANCELLED, 0];
@@ -55,7 +55,7 @@ final class NotStartedTest extends TidyTestCase
         parent::tearDown();
     }
 
-    /** With `rerunAfterCrash`, a launcher announces a start before it knows that the start fails for lack of processes. */
+    /** With `rerunAfterCrash`, a launcher announces a start before it tries it. */
     public function testACommandThatWasWithdrawnAfterAFailedStartMovesAlthoughItsStartWasAnnounced(): void
     {
         $pending = $this->assigned();

@@ -43,7 +43,7 @@ final class JobScheduler implements FrameHandler
     /** @var list<string>|null environment that the backend uses now; null before the first job */
     private ?array $appliedEnvironment = null;
 
-    /** If the last start failed for lack of descriptors or processes: when to try again (monotonic clock, ns); else 0. */
+    /** Time of the next try after a start failed for lack of descriptors or processes, in ns; 0 without such a lack. */
     private int $exhaustedUntil = 0;
 
     /** Whether a frame announces each start. If this process dies, the pool then knows which jobs may have run. */

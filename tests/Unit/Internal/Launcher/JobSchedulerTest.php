@@ -13,7 +13,7 @@ use Spindle\Internal\Launcher\Process\LauncherJob;
 /** Each step of a test stands for one wait of the launcher, and gets the deadline of the wait. */
 final class JobSchedulerTest extends TestCase
 {
-    private JobScheduler $scheduler;
+    private ?JobScheduler $scheduler = null;
 
     /** @var list<\Closure(int): mixed> steps that are left */
     private array $steps = [];
@@ -43,15 +43,7 @@ final class JobSchedulerTest extends TestCase
 
             return !$this->isExhausted;
         });
-        $backend->method('wait')->willReturnCallback(function (int $deadline): void {
-            $step = array_shift($this->steps);
-            if ($step !== null) {
-                $step($deadline);
-            } else {
-                $this->isPipeFull = false;
-                $this->scheduler->poolEnded();
-            }
-        });
+        $backend->method('wait')->willReturnCallback($this->takeStep(...));
         $this->scheduler = new JobScheduler(static fn(): Backend => $backend, 'token');
     }
 
@@ -79,7 +71,7 @@ final class JobSchedulerTest extends TestCase
             fn() => $this->isExhausted = true,
             function (): void {
                 $this->isExhausted = false;
-                $this->scheduler->exited($this->jobs[1], 0, 0);
+                $this->scheduler?->exited($this->jobs[1], 0, 0);
             },
         ]);
 
@@ -94,7 +86,7 @@ final class JobSchedulerTest extends TestCase
             fn() => $this->isExhausted = true,
             function (int $deadline): void {
                 $this->isPipeFull = true;
-                $this->scheduler->output($this->jobs[1], false, str_repeat('x', 5 << 20));
+                $this->scheduler?->output($this->jobs[1], false, str_repeat('x', 5 << 20));
                 self::passTimeUntil($deadline);
             },
             fn(int $deadline) => self::assertSame(0, $deadline),
@@ -106,12 +98,13 @@ final class JobSchedulerTest extends TestCase
     public function testTheIdleTimeoutDoesNotCountTheTimeInWhichOutputIsNotRead(): void
     {
         $this->idleTimeout = 0.05;
+        $output = str_repeat('x', LauncherProtocol::OUTPUT_WINDOW + 1);
         $this->runSteps([
             fn() => $this->submit(1),
-            fn() => $this->scheduler->output($this->jobs[1], false, str_repeat('x', LauncherProtocol::OUTPUT_WINDOW + 1)),
+            fn() => $this->scheduler?->output($this->jobs[1], false, $output),
             function (): void {
                 self::passTimeUntil($this->jobs[1]->lastOutputAt + 60_000_000);
-                $this->scheduler->received(LauncherProtocol::frame(LauncherProtocol::OUTPUT_TAKEN, 1, pack('V', 1)));
+                $this->scheduler?->received(LauncherProtocol::frame(LauncherProtocol::OUTPUT_TAKEN, 1, pack('V', 1)));
             },
             fn() => self::assertSame(0, $this->jobs[1]->endReason),
             function (int $deadline): void {
@@ -127,8 +120,19 @@ final class JobSchedulerTest extends TestCase
     private function runSteps(array $steps): void
     {
         $this->steps = $steps;
-        $this->scheduler->run();
+        $this->scheduler?->run();
         self::assertSame([], $this->steps);
+    }
+
+    private function takeStep(int $deadline): void
+    {
+        $step = array_shift($this->steps);
+        if ($step !== null) {
+            $step($deadline);
+        } else {
+            $this->isPipeFull = false;
+            $this->scheduler?->poolEnded();
+        }
     }
 
     private function submit(int ...$ids): void
@@ -136,10 +140,11 @@ final class JobSchedulerTest extends TestCase
         $bytes = LauncherProtocol::frame(LauncherProtocol::CONFIGURE, 0, pack('VVeC', 2, 2, 0.5, 0));
         foreach ($ids as $id) {
             $strings = "/\0\0true";
-            $head = pack('VveeVVv', 1, LauncherProtocol::STREAM_STDOUT, 0.0, $this->idleTimeout, 0, \strlen($strings), 0o022);
+            $flags = LauncherProtocol::STREAM_STDOUT;
+            $head = pack('VveeVVv', 1, $flags, 0.0, $this->idleTimeout, 0, \strlen($strings), 0o022);
             $bytes .= LauncherProtocol::frame(LauncherProtocol::RUN, $id, $head . $strings);
         }
-        $this->scheduler->received($bytes);
+        $this->scheduler?->received($bytes);
     }
 
     private static function passTimeUntil(int $deadline): void
