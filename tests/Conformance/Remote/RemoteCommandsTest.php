@@ -72,6 +72,7 @@ final class RemoteCommandsTest extends CommandPoolContract
         'testAnExitedCommandWithUndeliveredOutputIsNotRetriedAfterCancelAllOrKill' => self::STREAMS,
         'testAClosureGetsTheOutputOfEachAttempt' => self::STREAMS,
         'testTheOutputOfARunningCommandCanBeReadAndTheCommandEnded' => self::STREAMS,
+        'testTheOutputOfARunningCommandCanBeReadWhileAnotherRunHasWaitingCommands' => self::STREAMS,
         'testCloseIsRefusedInACallbackOrInputOfTheSamePool' => self::STREAMS,
         'testErrorHandlersOfOtherFibersStaySetWhileAStreamOfTheApplicationWaits' => self::STREAMS,
         'testTheEnvironmentIsThisProcessesAtTheTimeOfTheRun' => self::PLACE,
