@@ -393,6 +393,41 @@ final class PipeTest extends SpindleCommandTestCase
         self::assertGreaterThan(100_000, (int) $process->getOutput());
     }
 
+    public function testAHaltOfRoundRobinBeforeAllJobsExistEndsTheInput(): void
+    {
+        $process = $this->shell(
+            'seq 100 | $SPINDLE run --pipe --round-robin --block 20 -j3 --delay 1 --halt soon,fail=1'
+                . ' "[ {#} = 2 ] && exit 3; cat >/dev/null; echo end {#}"',
+            10.0,
+        );
+
+        self::assertSame([3, "end 1\n"], [$process->getExitCode(), $process->getOutput()]);
+    }
+
+    public function testAnInterruptOfRoundRobinBeforeAllJobsExistEndsTheInput(): void
+    {
+        $arguments = ['--pipe', '--round-robin', '--block', '20', '-j3', '--delay', '60'];
+        $process = $this->start([...$arguments, 'touch started; cat >/dev/null; echo end'], str_repeat("line\n", 100));
+        $this->waitForFile('started');
+
+        $process->signal(\SIGINT);
+
+        self::assertSame([130, "end\n"], [$process->wait(), $process->getOutput()]);
+    }
+
+    public function testAFailureOfTheInputEndsTheJobsOfRoundRobin(): void
+    {
+        $process = $this->shell(
+            '{ seq -f "%040.0f" 2; until [ -e started ]; do sleep 0.01; done;'
+                . ' head -c 100000 /dev/zero | tr "\0" a; echo "!"; } | $SPINDLE run --pipe --round-robin --regexp'
+                . ' --recend "(?:(a|b)*c)|\n" --block 30 -j4 "touch started; cat >/dev/null"',
+            10.0,
+        );
+
+        self::assertSame(255, $process->getExitCode());
+        self::assertStringContainsString("can't find the records in a block", $process->getErrorOutput());
+    }
+
     /** @param list<string> $options */
     #[DataProvider('refused')]
     public function testIsRefusedBeforeAJobStarts(array $options, string $message): void

@@ -15,6 +15,9 @@ final class InputWait
 {
     private bool $stopped = false;
 
+    /** @var (\Closure(): void)|null */
+    private ?\Closure $onStop = null;
+
     private readonly Condition $changed;
 
     public function __construct()
@@ -31,6 +34,19 @@ final class InputWait
     {
         $this->stopped = true;
         $this->wake();
+        if ($this->onStop !== null) {
+            ($this->onStop)();
+        }
+    }
+
+    /**
+     * Sets the function that {@see stop()} calls.
+     *
+     * @param \Closure(): void $onStop
+     */
+    public function onStop(\Closure $onStop): void
+    {
+        $this->onStop = $onStop;
     }
 
     public function wake(): void

@@ -28,9 +28,6 @@ final class RoundRobinInputs implements JobInputs
     /** Number of the job that got the last block from {@see distribute()}; 0 before. */
     private int $last = 0;
 
-    /** @var \Generator<int, string>|null the blocks for {@see distribute()}; null until the last job is created */
-    private ?\Generator $rest = null;
-
     private ?InputWait $wait = null;
 
     public function __construct(private readonly Blocks $blocks) {}
@@ -44,28 +41,36 @@ final class RoundRobinInputs implements JobInputs
     public function jobs(InputWait $wait, \Closure $concurrency): \Generator
     {
         $this->wait = $wait;
-        $blocks = $this->blocks->read($wait);
-        for (; $blocks->valid() && !$wait->isStopped(); $blocks->next()) {
-            $number = ++$this->jobCount;
-            $this->queues[$number] = new BlockQueue($wait);
-            $this->add($number, $this->blocks->header . $blocks->current());
-            if ($number >= $concurrency()) {
-                $this->rest = $blocks;
+        $wait->onStop($this->closeQueues(...));
+        $isLast = false;
+        $failure = null;
+        try {
+            $blocks = $this->blocks->read($wait);
+            for (; $blocks->valid() && !$wait->isStopped(); $blocks->next()) {
+                $number = ++$this->jobCount;
+                $this->queues[$number] = new BlockQueue($wait);
+                $this->add($number, $this->blocks->header . $blocks->current());
+                $isLast = $number >= $concurrency();
+                if ($isLast) {
+                    EventLoop::queue($this->distribute(...), $blocks);
+                }
+                yield $number => JobValues::of(['']);
+                if ($isLast) {
+                    return;
+                }
             }
-            yield $number => JobValues::of(['']);
-            if ($this->rest !== null) {
-                return;
+        } catch (\Throwable $failure) {
+            throw $failure;
+        } finally {
+            // Also runs if the caller reads no more jobs. Without distribute(), nothing else ends the jobs' input.
+            if (!$isLast) {
+                $this->closeQueues($failure);
             }
         }
-        $this->closeQueues();
     }
 
     public function withInput(InputJob $job): InputJob
     {
-        if ($this->rest !== null) { // The last job was created, so the remaining blocks go to existing jobs.
-            EventLoop::queue($this->distribute(...));
-        }
-
         return $job->withCommand($job->command->withInput($this->queues[$job->sequence]->read()));
     }
 
@@ -87,12 +92,11 @@ final class RoundRobinInputs implements JobInputs
         $this->queues = [];
     }
 
-    /** Distributes the blocks that create no job. Ends early when all jobs have ended or the run stops. */
-    private function distribute(): void
+    /** @param \Generator<int, string> $blocks the blocks after the current one are distributed */
+    private function distribute(\Generator $blocks): void
     {
         try {
-            $blocks = $this->rest;
-            for ($blocks?->next(); $blocks?->valid() === true; $blocks->next()) {
+            for ($blocks->next(); $blocks->valid(); $blocks->next()) {
                 $this->wait?->until(fn(): bool => $this->queues === [] || $this->nextWithRoom() !== null);
                 $next = $this->nextWithRoom();
                 if ($next === null) {
