@@ -244,9 +244,7 @@ final class InputSource
         $isFile = FileType::isRegular($this->stream);
         stream_set_read_buffer($this->stream, 0);
         while (true) {
-            if (!$isFile) {
-                $wait->untilReadable($this->stream);
-            }
+            $isFile ? $wait->letLoopRun() : $wait->untilReadable($this->stream);
             if ($wait->isStopped()) {
                 return;
             }

@@ -6,6 +6,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\LoopTurn;
 
 /**
  * Lets the fiber that reads the input wait for readable bytes, a point in time or a condition. After each wake(), the
@@ -13,7 +14,12 @@ use Spindle\Internal\Async\Condition;
  */
 final class InputWait
 {
+    /** Nanoseconds after which a fiber that reads a file lets the event loop run. */
+    private const TURN_INTERVAL = 50_000_000;
+
     private bool $stopped = false;
+
+    private int $nextTurn = 0;
 
     /** @var (\Closure(): void)|null */
     private ?\Closure $onStop = null;
@@ -39,11 +45,7 @@ final class InputWait
         }
     }
 
-    /**
-     * Sets the function that {@see stop()} calls.
-     *
-     * @param \Closure(): void $onStop
-     */
+    /** @param \Closure(): void $onStop called by {@see stop()} */
     public function onStop(\Closure $onStop): void
     {
         $this->onStop = $onStop;
@@ -52,6 +54,15 @@ final class InputWait
     public function wake(): void
     {
         $this->changed->notify();
+    }
+
+    /** Lets the event loop run if this method has not done so for 50 ms, so that signals and timers are handled. */
+    public function letLoopRun(): void
+    {
+        if (hrtime(true) >= $this->nextTurn) {
+            LoopTurn::await();
+            $this->nextTurn = hrtime(true) + self::TURN_INTERVAL;
+        }
     }
 
     /** @param \Closure(): bool $condition checked first, and after each {@see wake()} */
