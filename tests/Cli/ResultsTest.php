@@ -191,6 +191,18 @@ final class ResultsTest extends SpindleCommandTestCase
         self::assertStringEqualsFile($this->path('out_b'), 'mine');
     }
 
+    public function testAFileOfANameThatWasCutOffIsReplaced(): void
+    {
+        $job = 'echo {}; head -c 40000 /dev/zero >&2';
+        $line = "\$SPINDLE run --results 'out_{}' '{$job}' ::: a";
+        self::assertSame(254, $this->shell("ulimit -f 8; {$line}")->getExitCode());
+        self::assertStringEqualsFile($this->path('out_a'), "a\n");
+
+        self::assertOutcome(0, '', $this->shell($line));
+        self::assertSame(['out_a', 'out_a.err', 'out_a.seq'], $this->entries(''));
+        self::assertSame(40_000, filesize($this->path('out_a.err')));
+    }
+
     public function testTwoRunsDoNotShareAFolder(): void
     {
         $first = $this->start(

@@ -19,8 +19,11 @@ final class ResultPaths
     /** Files in a job's folder, in the order of their completion. GNU parallel does not write command and exitval. */
     private const FILES = ['seq', 'command', 'stdout', 'stderr', 'exitval'];
 
-    /** Files of a job without its own folder, with the suffix that is added to PATH for each file. */
-    private const SUFFIXES = ['stdout' => '', 'stderr' => '.err', 'seq' => '.seq'];
+    /**
+     * Files of a job without its own folder, with the suffix that is added to PATH for each file. They are completed in
+     * this order: seq identifies the other files as results, also if the run ends before all files are complete.
+     */
+    private const SUFFIXES = ['seq' => '.seq', 'stdout' => '', 'stderr' => '.err'];
 
     /**
      * Escape sequences in names of folders, for characters of a value or of a column's name. Unlike in GNU parallel,
