@@ -67,6 +67,16 @@ final class HeaderTest extends SpindleCommandTestCase
         self::assertOutcome(0, "{name} a\n", $this->spindle(['echo', '{name}'], "a\n"));
     }
 
+    public function testAHeaderThatCannotBeReadIsReported(): void
+    {
+        self::assertOutcome(
+            255,
+            '',
+            $this->shell('exec timeout -k 1 10 $SPINDLE run --header : echo 0>write-only'),
+            "spindle: can't read the input after line 0: Bad file descriptor\n",
+        );
+    }
+
     public function testALongHeaderIsRefusedBeforeAllOfItIsRead(): void
     {
         $process = $this->shell('ulimit -v 1000000; "$SPINDLE" run --header : touch ran < /dev/zero');

@@ -85,7 +85,7 @@ final class InputSource
      * Removes and returns the first record; null if there is none. Blocks the event loop until the record is complete.
      * Must be called before the records are counted or read.
      *
-     * @throws UsageException when the record is too long
+     * @throws UsageException when the record is too long or can't be read
      */
     public function header(): ?string
     {
@@ -98,7 +98,7 @@ final class InputSource
         while (!str_contains($this->unread, $this->separator) && !feof($this->stream)) {
             [$readable, $none] = [[$this->stream], []];
             @stream_select($readable, $none, $none, null);
-            $this->unread .= (string) @fread($this->stream, self::READ_SIZE);
+            $this->unread .= self::readFrom($this->stream, self::READ_SIZE, 0);
             if (\strlen($this->unread) > RecordSplitter::MAX_RECORD_BYTES + self::READ_SIZE) {
                 throw self::tooLong(1);
             }
@@ -248,13 +248,7 @@ final class InputSource
             if ($wait->isStopped()) {
                 return;
             }
-            error_clear_last();
-            $bytes = @fread($this->stream, $size);
-            if ($bytes === false || ($bytes === '' && error_get_last() !== null)) {
-                throw new UsageException(
-                    "can't read the input after line {$number}: " . Warnings::lastReason('unknown error'),
-                );
-            }
+            $bytes = self::readFrom($this->stream, $size, $number);
             if ($bytes !== '') {
                 yield $bytes;
             } elseif (feof($this->stream)) {
@@ -278,6 +272,23 @@ final class InputSource
         $path = $path === '/dev/stdin' ? '/dev/fd/0' : $path;
 
         return preg_replace('~^/(?:dev|proc/self)/fd/(\d+)$~D', 'php://fd/$1', $path) ?? $path;
+    }
+
+    /**
+     * @param resource     $stream
+     * @param positive-int $size
+     */
+    private static function readFrom(mixed $stream, int $size, int $number): string
+    {
+        error_clear_last();
+        $bytes = @fread($stream, $size);
+        if ($bytes === false || ($bytes === '' && error_get_last() !== null)) {
+            throw new UsageException(
+                "can't read the input after line {$number}: " . Warnings::lastReason('unknown error'),
+            );
+        }
+
+        return $bytes;
     }
 
     /** @return list<string> */
