@@ -101,8 +101,11 @@ final class HaltRule
             : JobLog::exitValue($result) & 0xFF;
     }
 
+    /** Returns the number of events that halts the run. A percentage is multiplied in whole millionths, to be exact. */
     private function limit(int $total): float
     {
-        return $this->isPercentage ? $this->number * $total / 100 : $this->number;
+        return $this->isPercentage
+            ? (float) ((int) round($this->number * 1_000_000) * $total / 100_000_000)
+            : $this->number;
     }
 }
