@@ -55,11 +55,13 @@ final class JobControl
         $this->pool->resume();
     }
 
-    /** Ends a running job, which then counts as failed. */
+    /** Ends a running job, which then counts as failed. Does nothing if the job is not running, as before a retry. */
     public function end(InputJob $job): void
     {
-        $this->ended[$job->sequence] = true;
-        $this->pool->cancel($job);
+        if (\in_array($job, $this->runningJobs(), true)) {
+            $this->ended[$job->sequence] = true;
+            $this->pool->cancel($job);
+        }
     }
 
     /** Returns the last bytes that a running job has written to standard output, and then those of standard error. */
