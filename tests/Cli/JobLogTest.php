@@ -9,6 +9,7 @@ use PHPUnit\Framework\Attributes\TestWith;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
 use Spindle\Cli\Internal\Run\JobLog;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Scale;
 use Symfony\Component\Process\InputStream;
 use Symfony\Component\Process\Process;
@@ -251,6 +252,24 @@ final class JobLogTest extends SpindleCommandTestCase
         $message = "spindle: option --joblog: can't write 'pipe': no process reads this pipe\n";
         self::assertOutcome(255, '', $process, $message);
         self::assertFileDoesNotExist($this->path('ran'));
+    }
+
+    public function testATerminationEndsARunWhoseLogIsNotRead(): void
+    {
+        posix_mkfifo($this->path('pipe'), 0o600);
+        $pipe = fopen($this->path('pipe'), 'r+'); // a reader that does not read
+        \assert($pipe !== false);
+        $values = array_map(static fn(int $n): string => $n . str_repeat('y', 30_000), range(1, 9));
+        $process = $this->start(['--joblog', 'pipe', '-j1', ':', ':::', ...$values]);
+        Eventually::holdsByItself(static function () use ($pipe): bool {
+            [$none, $writable] = [[], [$pipe]];
+
+            return stream_select($none, $writable, $none, 0) === 0;
+        }, 'the pipe is full', 10.0);
+
+        $process->signal(\SIGTERM);
+
+        self::assertSame(143, $process->wait());
     }
 
     public function testTheLogMayGoToAPipe(): void

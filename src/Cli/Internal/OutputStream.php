@@ -11,7 +11,7 @@ use Spindle\Internal\FileType;
 use Spindle\Internal\Warnings;
 
 /**
- * Standard output or standard error, unbuffered: when {@see write()} returns, all bytes are written.
+ * Standard output, standard error or a job log, unbuffered: when {@see write()} returns, all bytes are written.
  *
  * A write to a pipe is split into pieces. Before each piece, the fiber waits in the event loop until the stream is
  * writable. So signals and timers are handled while the reader is slow. The stream stays in blocking mode: O_NONBLOCK
@@ -102,6 +102,11 @@ final class OutputStream
     {
         $this->abandoned = true;
         $this->writable->notify();
+    }
+
+    public function isAbandoned(): bool
+    {
+        return $this->abandoned;
     }
 
     /**

@@ -4,7 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run;
 
+use Spindle\Cli\Internal\OutputClosedException;
 use Spindle\Cli\Internal\OutputFailedException;
+use Spindle\Cli\Internal\OutputStream;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Input\InputSource;
 use Spindle\Cli\Internal\UsageException;
@@ -24,8 +26,14 @@ final class JobLog
     private const MAX_PIPE_ATTEMPTS = 100;
     private const PIPE_PAUSE_MICROSECONDS = 10_000;
 
+    /** Writes to a pipe or device, and waits in the event loop while its reader is slow; null for a regular file. */
+    public readonly ?OutputStream $output;
+
     /** @param resource $file open for appending */
-    private function __construct(private readonly mixed $file, private readonly string $path) {}
+    private function __construct(private readonly mixed $file, private readonly string $path)
+    {
+        $this->output = FileType::isRegular($file) ? null : new OutputStream($file, "the job log '{$path}'");
+    }
 
     /**
      * Starts a new log. A job log from an earlier run is emptied.
@@ -107,6 +115,7 @@ final class JobLog
      * @param int $received bytes of the job's standard output
      *
      * @throws OutputFailedException
+     * @throws OutputClosedException when the output was abandoned
      */
     public function append(InputJob $job, CommandResult $result, int $received): void
     {
@@ -158,11 +167,22 @@ final class JobLog
         };
     }
 
+    /** @throws OutputFailedException|OutputClosedException */
     private function write(string $line): void
     {
         error_clear_last();
-        if (@fwrite($this->file, $line) !== \strlen($line)) {
-            throw OutputFailedException::lastError("the job log '{$this->path}'");
+        if ($this->output === null) {
+            @fwrite($this->file, $line) === \strlen($line)
+                || throw OutputFailedException::lastError("the job log '{$this->path}'");
+
+            return;
+        }
+        try {
+            $this->output->write($line);
+        } catch (OutputClosedException $closed) {
+            throw $this->output->isAbandoned()
+                ? $closed
+                : OutputFailedException::write("the job log '{$this->path}'", 'Broken pipe');
         }
     }
 

@@ -97,6 +97,7 @@ final class Runner
         $this->setConcurrency();
         $results = $options->outcome->results === null ? null : ResultsDirectory::create($options->outcome->results);
         [$log, $this->resumed] = $this->openLog();
+        $this->console->setLog($log?->output);
         $this->recorder = new JobRecorder(
             $this->console,
             $options->output->writer($this->console, $results !== null),

@@ -29,6 +29,7 @@ final class Console implements ProgressConsole
     /** @var (\Closure(): string)|null {@see Progress::clearingBytes()}; null if the progress is not drawn */
     private readonly ?\Closure $clearingBytes;
     private bool $inGroup = false;
+    private ?OutputStream $log = null;
 
     /** @var list<string> lines that are written after the current group, or in the next turn of the event loop */
     private array $pendingLines = [];
@@ -165,6 +166,13 @@ final class Console implements ProgressConsole
     {
         $this->out->abandon();
         $this->error->abandon();
+        $this->log?->abandon();
+    }
+
+    /** @param OutputStream|null $log job log, which {@see abandonOutput()} abandons too */
+    public function setLog(?OutputStream $log): void
+    {
+        $this->log = $log;
     }
 
     /** Returns false while an output is only partly written, because the progress would be drawn into that output. */
