@@ -70,11 +70,12 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
     public static function unanswered(float $seconds, array $hosts, int $connections): self
     {
         return new self(\sprintf(
-            'No connection of the pool to %s was usable within %s s: %d open connections have not answered. '
+            'No connection of the pool to %s was usable within %s s: %d open %s not answered. '
                 . 'Is it running, and can this machine reach it?',
             implode(', ', $hosts),
             round($seconds, 3),
             $connections,
+            $connections === 1 ? 'connection has' : 'connections have',
         ));
     }
 

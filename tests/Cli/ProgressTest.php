@@ -92,10 +92,13 @@ final class ProgressTest extends SpindleCommandTestCase
 
     public function testOutputWithoutALineEndIsNotOverwritten(): void
     {
-        $session = $this->session('$SPINDLE run -j1 --bar printf ::: a b');
+        $line = 'printf {}; test {} = a || until [ -e go ]; do sleep 0.01; done';
+        $session = $this->session("\$SPINDLE run -j1 --bar '{$line}' ::: a b");
+        $session->waitFor('~^a\n1/2 ~');
+        $this->file('go', '');
         $session->wait();
 
-        self::assertMatchesRegularExpression('~^a\n?b\n2/2 ~', $session->terminal->text());
+        self::assertMatchesRegularExpression('~^a\nb\n2/2 ~', $session->terminal->text());
     }
 
     /** @return iterable<string, array{string}> */

@@ -523,7 +523,7 @@ final class SilentPeerTest extends TidyTestCase
         $took = (hrtime(true) - $at) / 1e9;
 
         self::assertInstanceOf(PoolTimeoutException::class, $outcome, Outcome::describe($outcome));
-        self::assertStringContainsString('1 open connections have not answered', $outcome->getMessage());
+        self::assertStringContainsString('1 open connection has not answered', $outcome->getMessage());
         self::assertSame([1, 0], [$pool->statistics()['timed_out_total'], $pool->statistics()['waiting']]);
         self::assertLessThan(
             0.5 + self::SLACK,

@@ -8,7 +8,6 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\InvalidResponseException;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
-use Spindle\Internal\FreeMemory;
 use Spindle\Internal\Warnings;
 
 /**
@@ -18,6 +17,7 @@ use Spindle\Internal\Warnings;
 final class InflatedBody implements StreamInterface
 {
     use ReadOnlyStream;
+    use LimitsContents;
 
     /** Compressed bytes per step. Deflate expands at most 1032:1, so a step produces at most about 4 MiB. */
     private const STEP_BYTES = 4096;
@@ -272,17 +272,6 @@ final class InflatedBody implements StreamInterface
         $this->member = $hasEnded ? null : $member;
 
         return $hasEnded ? substr($bytes, inflate_get_read_len($member) - $before) : '';
-    }
-
-    /** Throws if contents of this length exceed the limit, or if there is too little memory to copy and extend them. */
-    private function checkLength(int $length): void
-    {
-        if ($length > $this->maxBodyBytes) {
-            throw $this->fail($this->tooLong());
-        }
-        if ($length > self::READ_BYTES && !(new FreeMemory())->allowsPart($length + self::READ_BYTES, $length)) {
-            throw $this->fail(InvalidResponseException::outOfMemory($this->request(), $length));
-        }
     }
 
     private function tooLong(): InvalidResponseException

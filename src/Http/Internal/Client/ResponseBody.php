@@ -14,7 +14,6 @@ use Spindle\Http\Internal\Message\BadMessageException;
 use Spindle\Http\Internal\Message\ChunkDecoder;
 use Spindle\Http\Internal\Message\MessageLimits;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
-use Spindle\Internal\FreeMemory;
 
 /**
  * The body of a response. Each read receives the next bytes. After the last byte, the connection is free for the next
@@ -24,6 +23,7 @@ use Spindle\Internal\FreeMemory;
 final class ResponseBody implements StreamInterface
 {
     use ReadOnlyStream;
+    use LimitsContents;
 
     /** Once this many bytes are kept, read() replaces them by the next bytes, and the body can't be read again. */
     private const MAX_KEPT_BYTES = 65_536;
@@ -297,17 +297,6 @@ final class ResponseBody implements StreamInterface
                 && $this->upload?->isComplete() !== false
                 ? $this->pool->release($connection)
                 : $this->pool->drop($connection);
-        }
-    }
-
-    /** Throws if contents of this length exceed the limit, or if there is too little memory to copy and extend them. */
-    private function checkLength(int $length): void
-    {
-        if ($length > $this->maxBodyBytes) {
-            throw $this->fail($this->tooLong());
-        }
-        if ($length > self::READ_BYTES && !(new FreeMemory())->allowsPart($length + self::READ_BYTES, $length)) {
-            throw $this->fail(InvalidResponseException::outOfMemory($this->request(), $length));
         }
     }
 
