@@ -162,6 +162,35 @@ final class SupervisorInAScriptTest extends ServeTestCase
         self::assertSame((string) $worker, $this->get()->body);
     }
 
+    public function testTheProcessesContinueIfTheLoopCouldNotWatchAnotherOne(): void
+    {
+        $server = $this->serveInScript(<<<'PHP'
+            posix_setrlimit(POSIX_RLIMIT_NOFILE, 2048, posix_getrlimit()['hard openfiles']);
+            $open = [];
+            Revolt\EventLoop::repeat(0.01, static function () use (&$open): void {
+                while (file_exists('many') && count($open) < 1_030) {
+                    $open[] = fopen('/dev/null', 'r');
+                }
+                $open = file_exists('many') ? $open : [];
+                file_put_contents('open', count($open));
+            });
+            PHP);
+        $isOpen = fn(string $count): bool => file_get_contents($this->path('open')) === $count;
+        $worker = $this->get()->body;
+        touch($this->path('many'));
+        Eventually::holds(static fn(): bool => $isOpen('1030'), 'the descriptors are open');
+        $server->signal(\SIGHUP);
+        $this->awaitLogged('The reload failed, and the old processes continue: worker 1 could not be started:'
+            . ' no process can be forked: its descriptors would be above 1023, which stream_select() can not watch');
+        self::assertSame($worker, $this->get()->body);
+
+        unlink($this->path('many'));
+        Eventually::holds(static fn(): bool => $isOpen('0'), 'the descriptors are closed');
+        $server->signal(\SIGHUP);
+        $this->awaitLogged('Reloaded');
+        self::assertNotSame($worker, $this->get()->body);
+    }
+
     /**
      * Serves app.php, or an application that answers with its pid, and returns when it does.
      *

@@ -8,6 +8,7 @@ use Spindle\Internal\Clock;
 use Spindle\Internal\FrameHandler;
 use Spindle\Internal\FrameReader;
 use Spindle\Internal\Launcher\LauncherProtocol;
+use Spindle\Internal\LoopLimit;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Network\CloseOnExec;
 use Spindle\Internal\Warnings;
@@ -52,9 +53,14 @@ final class Channel implements FrameHandler
             2,
         ));
 
-        return $pair === false
-            ? throw ForkException::because(Warnings::socketReason($warning))
-            : [new self($pair[0]), new self($pair[1])];
+        if ($pair === false) {
+            throw ForkException::because(Warnings::socketReason($warning));
+        }
+        if (!LoopLimit::allows($pair[0]) || !LoopLimit::allows($pair[1])) {
+            throw ForkException::because('its descriptors would be above 1023, which stream_select() can not watch');
+        }
+
+        return [new self($pair[0]), new self($pair[1])];
     }
 
     /** @return resource */
