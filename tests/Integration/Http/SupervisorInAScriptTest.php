@@ -162,6 +162,20 @@ final class SupervisorInAScriptTest extends ServeTestCase
         self::assertSame((string) $worker, $this->get()->body);
     }
 
+    public function testTheScriptsHandlerOfSigtermHasNoEffectUntilTheSupervisorHasEnded(): void
+    {
+        $server = $this->serveInScript(<<<'PHP'
+            pcntl_signal(SIGTERM, static fn() => fwrite(STDERR, "The script's handler has run\n"));
+            PHP, 'posix_kill(getmypid(), SIGTERM);');
+        self::assertFalse($this->logged("The script's handler has run")); // in no fork either
+        self::assertFalse($this->logged('SIGINT stays ignored'));
+        $server->signal(\SIGTERM);
+        $this->awaitLogged('Stopping: received requests are answered first');
+
+        self::assertSame(0, $server->wait(), $server->getErrorOutput());
+        self::assertSame(1, $this->timesLogged("The script's handler has run"));
+    }
+
     public function testTheProcessesContinueIfTheLoopCouldNotWatchAnotherOne(): void
     {
         $server = $this->serveInScript(<<<'PHP'

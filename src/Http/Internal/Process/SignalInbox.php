@@ -13,8 +13,8 @@ use Spindle\Internal\IgnoredSignals;
  */
 final class SignalInbox
 {
-    /** @var list<int> */
-    private readonly array $signals;
+    /** @var array<int, mixed> the script's handlers by signal, which {@see close()} restores */
+    private array $handlers = [];
 
     /** @var list<int> */
     private array $received = [];
@@ -25,20 +25,17 @@ final class SignalInbox
     {
         pcntl_async_signals(true);
         $ending = [\SIGTERM, \SIGINT];
-        // The script that runs the supervisor may have set handlers for these signals. Such handlers are kept.
-        $free = array_filter(
-            [\SIGQUIT, \SIGUSR1, \SIGUSR2],
-            static fn(int $signal): bool => pcntl_signal_get_handler($signal) === \SIG_DFL,
-        );
-        $ignored = IgnoredSignals::among($ending);
-        $this->ignoresInterrupt = \in_array(\SIGINT, $ignored, true);
-        $this->signals = [
-            ...array_diff($ending, $ignored),
-            ...array_values($free),
-            \SIGHUP,
-            \SIGCHLD,
+        // Only for a signal without a handler: a handler of the script would run in the forks of IgnoredSignals, and
+        // they would survive the signal.
+        $ignored = [
+            ...IgnoredSignals::among(self::handledBy(\SIG_DFL, $ending)),
+            ...self::handledBy(\SIG_IGN, $ending),
         ];
-        foreach ($this->signals as $signal) {
+        $this->ignoresInterrupt = \in_array(\SIGINT, $ignored, true);
+        // The script may have handlers for SIGQUIT, SIGUSR1 and SIGUSR2. These handlers are kept.
+        $free = self::handledBy(\SIG_DFL, [\SIGQUIT, \SIGUSR1, \SIGUSR2]);
+        foreach ([...array_diff($ending, $ignored), ...$free, \SIGHUP, \SIGCHLD] as $signal) {
+            $this->handlers[$signal] = pcntl_signal_get_handler($signal);
             pcntl_signal($signal, function (int $signal): void {
                 $this->received[] = $signal;
                 EventLoop::getDriver()->stop();
@@ -62,8 +59,22 @@ final class SignalInbox
 
     public function close(): void
     {
-        foreach ($this->signals as $signal) {
-            pcntl_signal($signal, \SIG_DFL);
+        foreach ($this->handlers as $signal => $handler) {
+            /** @var callable|int $handler */
+            pcntl_signal($signal, $handler);
         }
+    }
+
+    /**
+     * @param list<int> $signals
+     *
+     * @return list<int> the signals that have this handler: SIG_DFL or SIG_IGN
+     */
+    private static function handledBy(int $handler, array $signals): array
+    {
+        return array_values(array_filter(
+            $signals,
+            static fn(int $signal): bool => pcntl_signal_get_handler($signal) === $handler,
+        ));
     }
 }
