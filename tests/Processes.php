@@ -19,6 +19,15 @@ final class Processes
         return self::stat($pid)[0] ?? '';
     }
 
+    /** Returns the processor time that a process has used, in hundredths of a second. */
+    public static function processorTime(int $pid): int
+    {
+        $stat = (string) file_get_contents("/proc/{$pid}/stat");
+        $fields = explode(' ', substr($stat, (int) strrpos($stat, ')') + 2));
+
+        return (int) $fields[11] + (int) $fields[12];
+    }
+
     /** @return array<int, string> command lines by pid; "(zombie)" for a zombie */
     public static function childrenOf(int $parent): array
     {

@@ -27,6 +27,8 @@ final class FixedWaitsTest extends TestCase
             => 'only connections that were idle for half a second make room',
         'Fault/Http/ManyClientsTest.php::testMoreClientsThanStreamSelectSupportsWaitUntilOthersDisconnect'
             => 'only connections that were idle for half a second make room',
+        'Fault/Http/SupervisorReloadFaultsTest.php::testTheSupervisorSleepsDuringTheStopWhenAProcessIsMissing'
+            => 'the claim is CPU time in a known time',
         'Fault/Postgres/ForkPrograms.php::turnTheLoop' => 'a program under test that turns the event loop for a time',
         'Fault/Postgres/PoolFaultsTest.php::testALoginThatIsRefusedIsNotRepeatedWhereNothingWaitsForIt'
             => 'the claim is that nothing is tried in this time',

@@ -8,6 +8,9 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ServeTestCase;
+use Spindle\Tests\Processes;
+
+use function Amp\delay;
 
 /** Reloads of broken code, and signals while code is loaded. */
 #[RequiresPhpExtension('pcntl')]
@@ -179,6 +182,34 @@ final class SupervisorReloadFaultsTest extends ServeTestCase
 
         self::assertSame(200, $waiting->response()->status, 'new clients wait');
         self::assertTrue($server->isRunning());
+    }
+
+    public function testTheSupervisorSleepsDuringTheStopWhenAProcessIsMissing(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            return static function ($request) {
+                touch(__DIR__ . '/' . getmypid());
+                Amp\delay(60);
+            };
+            PHP, ['--processes', '2']);
+        $workers = $this->workers();
+        $this->client()->get('/');
+        $isHandling = fn(int $pid): bool => file_exists($this->path((string) $pid));
+        Eventually::holds(static fn(): bool => array_filter($workers, $isHandling) !== [], 'a request is handled');
+        $this->app('throw new LogicException("no");');
+        $idle = array_values(array_filter($workers, static fn(int $pid): bool => !$isHandling($pid)));
+        posix_kill($idle[0], \SIGKILL);
+        $this->awaitLogged('did not start: '); // another one starts in at most 0.3 s
+        $server->signal(\SIGTERM);
+        $this->awaitLogged('Stopping: received requests are answered first');
+        $used = \PHP_INT_MAX;
+        for ($second = 0; $second < 3 && $used > 10; ++$second) {
+            $before = Processes::processorTime((int) $server->getPid());
+            delay(1.0); // the claim is relative to this second
+            $used = Processes::processorTime((int) $server->getPid()) - $before;
+        }
+
+        self::assertLessThanOrEqual(10, $used, 'hundredths of a second');
     }
 
     public function testAStopDuringTheStartStopsTheServer(): void

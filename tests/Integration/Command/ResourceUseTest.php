@@ -131,9 +131,9 @@ final class ResourceUseTest extends TidyTestCase
         $used = \PHP_INT_MAX;
         // In the first second, the launcher may still be cleaning up after the command.
         for ($second = 0; $second < 3 && $used > 1; ++$second) {
-            $before = self::processorTime($launcher);
+            $before = Processes::processorTime($launcher);
             delay(1.0); // the claim is relative to this second: 1 hundredth, the smallest measurable time, is 1 % of it
-            $used = self::processorTime($launcher) - $before;
+            $used = Processes::processorTime($launcher) - $before;
         }
 
         self::assertLessThanOrEqual(1, $used, 'hundredths of a second');
@@ -319,16 +319,7 @@ final class ResourceUseTest extends TidyTestCase
     /** Returns hundredths of a second. */
     private static function launchersTime(): int
     {
-        return array_sum(array_map(self::processorTime(...), Processes::launchers()));
-    }
-
-    /** Returns hundredths of a second. */
-    private static function processorTime(int $pid): int
-    {
-        $stat = (string) file_get_contents("/proc/{$pid}/stat");
-        $fields = explode(' ', substr($stat, (int) strrpos($stat, ')') + 2));
-
-        return (int) $fields[11] + (int) $fields[12];
+        return array_sum(array_map(Processes::processorTime(...), Processes::launchers()));
     }
 
     /** Returns kilobytes. */

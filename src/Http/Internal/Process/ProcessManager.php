@@ -214,7 +214,8 @@ final class ProcessManager implements ChildMessages
     private function nextDeadline(): int
     {
         $scanAt = $this->files === null ? \PHP_INT_MAX : $this->scanAt;
-        $next = min($this->pingAt, $this->queries->nextDeadline(), $scanAt, $this->slots->nextStart());
+        $startAt = $this->isStopping() ? \PHP_INT_MAX : $this->slots->nextStart();
+        $next = min($this->pingAt, $this->queries->nextDeadline(), $scanAt, $startAt);
         foreach ($this->children as $child) {
             $next = min($next, $child->nextDeadline());
         }
