@@ -255,16 +255,23 @@ final class Certificates
     }
 
     /**
-     * @return list<int>|null numbers that differ after each change of the file. Null if the file is missing, or if its
-     *         last change is so recent that a further change may get the same time (ctime, in seconds)
+     * @return list<int>|null numbers that differ after each change of the file, and of the process's user. Null if the
+     *         file is missing, or if its last change is so recent that a further change may get the same time (ctime,
+     *         in seconds)
      */
     private static function fingerprint(string $file): ?array
     {
         $stat = Warnings::suppressed(static fn() => stat($file));
 
         return $stat !== false && $stat['ctime'] < time() - 1
-            ? [$stat['dev'], $stat['ino'], $stat['size'], $stat['ctime']]
+            ? [$stat['dev'], $stat['ino'], $stat['size'], $stat['ctime'], self::user()]
             : null;
+    }
+
+    /** Returns the user with whose rights this process reads files; 0 if it is unknown. */
+    private static function user(): int
+    {
+        return \function_exists('posix_geteuid') ? posix_geteuid() : 0;
     }
 
     /** Makes PHP load the files for a socket that is not connected. Returns the fault; null if PHP can use them. */

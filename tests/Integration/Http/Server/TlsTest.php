@@ -293,6 +293,32 @@ final class TlsTest extends HttpServerTestCase
         self::assertSame($all, $names(), 'the file is used again');
     }
 
+    public function testACertificateThatAnotherUserMayNotReadAffectsNoOtherName(): void
+    {
+        if (!\function_exists('posix_seteuid') || posix_geteuid() !== 0) {
+            self::markTestSkipped('Only root can change the user');
+        }
+        $paths = [$this->certificate('default.test'), $this->certificate('one.test')];
+        chmod($this->path(), 0o755);
+        chmod($paths[0], 0o644);
+        chmod($paths[1], 0o600);
+        Eventually::holds(static function () use ($paths): bool {
+            clearstatcache();
+
+            return filectime($paths[1]) < time() - 1;
+        }, 'the result of the next check is kept');
+        $this->serveSecurely(options: new HttpServerOptions($paths[0], certificates: ['one.test' => $paths[1]]));
+        $name = fn(string $requested): string => self::nameOf($this->secureClient(['peer_name' => $requested]));
+        self::assertSame('one.test', $name('one.test'));
+        posix_seteuid(65_534);
+        try {
+            self::assertSame(['default.test', 'default.test'], array_map($name, ['one.test', 'default.test']));
+        } finally {
+            posix_seteuid(0);
+        }
+        self::assertStringContainsString('The certificate for one.test is not used: ', $this->log()->messages()[0]);
+    }
+
     public function testALoggerThatSuspendsHarmsNoHandshake(): void
     {
         /** @var DeferredFuture<null> $gate */
