@@ -200,15 +200,19 @@ final class Supervisor implements Lifecycle
         if (!$canFork) {
             $this->checkSingleProcess($processes);
         }
-        $sockets = $this->listen();
+        $all = $this->listen();
         StrayOutput::closeEarlierBuffers();
-        $admin = $this->options->admin === null ? [] : \array_slice($sockets, -1);
-        $sockets = array_diff_key($sockets, $admin);
+        $admin = $this->options->admin === null ? [] : \array_slice($all, -1);
+        $sockets = array_diff_key($all, $admin);
         $readyMessage = self::readyMessage($processes, array_keys($sockets), array_keys($admin));
-
-        return $canFork
-            ? $this->supervise($processes, $sockets, $admin, $readyMessage)
-            : $this->serveHere($sockets, $admin, $readyMessage);
+        try {
+            return $canFork
+                ? $this->supervise($processes, $sockets, $admin, $readyMessage)
+                : $this->serveHere($sockets, $admin, $readyMessage);
+        } catch (\Throwable $failure) {
+            array_map(Listeners::removeSocketFile(...), array_keys($all)); // no effect on files that were removed
+            throw $failure;
+        }
     }
 
     private function checkSingleProcess(int $processes): void
@@ -302,6 +306,21 @@ final class Supervisor implements Lifecycle
         $memoryLimit === null ? null : ini_set('memory_limit', $memoryLimit);
         $output = new StrayOutput($this->logger);
         $output->capture();
+        try {
+            $this->serveCaptured($sockets, $admin, $readyMessage, $output);
+        } finally {
+            $output->release();
+        }
+
+        return 0;
+    }
+
+    /**
+     * @param array<string, resource> $sockets
+     * @param array<string, resource> $admin
+     */
+    private function serveCaptured(array $sockets, array $admin, string $readyMessage, StrayOutput $output): void
+    {
         RequestFunctions::define();
         $servers = new ServerFactory($this->app, $this->options, $this->logger);
         $server = $this->server = $servers->application($sockets);
@@ -315,8 +334,5 @@ final class Supervisor implements Lifecycle
         $this->logger->info($readyMessage);
         $this->isClosed ? $server->close() : $server->awaitEnd(); // close() may have run while the app was loaded
         $this->admin?->close();
-        $output->close();
-
-        return 0;
     }
 }

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Integration\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Http\ServerClosedException;
 use Spindle\Http\Supervisor;
 use Spindle\Tests\Eventually;
@@ -176,6 +177,40 @@ final class SupervisorInAScriptTest extends ServeTestCase
         self::assertSame(1, $this->timesLogged("The script's handler has run"));
     }
 
+    public function testAScriptPrintsAfterASupervisorWithoutForks(): void
+    {
+        $script = $this->startScript(
+            'Revolt\EventLoop::delay(0.1, static fn() => $supervisor->close());',
+            'Amp\delay(0.01); echo "ended";',
+            ['-d', 'disable_functions=pcntl_fork'],
+        );
+
+        self::assertSame(0, $script->wait(), $script->getErrorOutput());
+        self::assertSame('ended', $script->getOutput());
+    }
+
+    /** @param list<string> $php options of PHP */
+    #[TestWith([[]])]
+    #[TestWith([['-d', 'disable_functions=pcntl_fork']])]
+    #[TestWith([['-d', 'disable_functions=ini_set']])]
+    public function testAFailedStartLeavesNoSocketFileAndCapturesNoOutput(array $php): void
+    {
+        $this->app('return 5;');
+        $script = $this->startScript(<<<'PHP'
+            $options = new Spindle\Http\SupervisorOptions(processes: 1, memoryLimit: '64M');
+            $supervisor = new Spindle\Http\Supervisor('app.php', ['unix://socket'], $options, $log);
+            try {
+                $supervisor->run();
+            } catch (Spindle\SpindleException $failure) {
+                echo $failure::class;
+            }
+            exit(file_exists('socket') ? 1 : 0);
+            PHP, php: $php);
+
+        self::assertSame(0, $script->wait(), $script->getOutput() . $script->getErrorOutput());
+        self::assertStringStartsWith('Spindle\Http\\', $script->getOutput());
+    }
+
     public function testTheProcessesContinueIfTheLoopCouldNotWatchAnotherOne(): void
     {
         $server = $this->serveInScript(<<<'PHP'
@@ -213,6 +248,20 @@ final class SupervisorInAScriptTest extends ServeTestCase
      */
     private function serveInScript(string $before, string $after = ''): Process
     {
+        $server = $this->startScript($before, $after);
+        $this->awaitLogged('Listening on');
+        $this->address = "unix://{$this->path('socket')}";
+
+        return $server;
+    }
+
+    /**
+     * @param string       $before PHP code before run(), with `$supervisor`
+     * @param string       $after  PHP code after run()
+     * @param list<string> $php    options of PHP
+     */
+    private function startScript(string $before, string $after = '', array $php = []): Process
+    {
         if (!file_exists($this->path('app.php'))) {
             $this->app(self::PID);
         }
@@ -228,10 +277,8 @@ final class SupervisorInAScriptTest extends ServeTestCase
             {$after}
             exit(\$status);
             PHP);
-        $this->serve = $server = new Process([\PHP_BINARY, $script], $this->path());
+        $this->serve = $server = new Process([\PHP_BINARY, ...$php, $script], $this->path());
         $server->start();
-        $this->awaitLogged('Listening on');
-        $this->address = "unix://{$this->path('socket')}";
 
         return $server;
     }

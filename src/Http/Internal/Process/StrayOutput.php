@@ -45,6 +45,9 @@ final class StrayOutput
 
     private bool $reporting = false;
 
+    /** Whether {@see release()} was called. */
+    private bool $released = false;
+
     private bool $hasLargeBuffer = false;
 
     /** Number of log entries in the current time window, and the start of this window by hrtime(). */
@@ -73,6 +76,9 @@ final class StrayOutput
     /** Closes buffers that a handler left open, and opens this object's buffer again if a handler closed it. */
     public function closeBuffers(): void
     {
+        if ($this->released) {
+            return;
+        }
         $own = $this->capturing ? 1 : 0;
         $open = ob_get_level() - $own;
         if ($open > 0) {
@@ -121,6 +127,15 @@ final class StrayOutput
         if ($this->droppedEntries > 0) {
             $this->logger->warning("{$this->droppedEntries} more entries about printed output were left out");
         }
+    }
+
+    /** Logs captured output, and ends the capture. All buffers are closed, and later output is printed. */
+    public function release(): void
+    {
+        $this->released = true;
+        while (ob_get_level() > 0 && Warnings::suppressed(ob_end_clean(...)));
+        OutputBuffers::$sharedLevel = null;
+        $this->close();
     }
 
     /** Captures output. PHP calls this method, and does not allow the method to print or suspend. */
