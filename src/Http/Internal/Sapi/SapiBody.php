@@ -13,6 +13,7 @@ use Spindle\Http\Internal\Server\OutgoingBody;
 use Spindle\Http\Internal\Server\ResponseWriter;
 use Spindle\Http\Response;
 use Spindle\Internal\Launcher\Process\Libc;
+use Spindle\Internal\Warnings;
 
 /** The body of a response under PHP-FPM or another SAPI. */
 final class SapiBody
@@ -89,9 +90,7 @@ final class SapiBody
     {
         for (; $this->pieces->valid(); $this->pieces->next()) {
             echo $this->pieces->current();
-            while (ob_get_level() > 0) {
-                ob_end_flush();
-            }
+            while (ob_get_level() > 0 && Warnings::suppressed(ob_end_flush(...))); // fails if it can't be removed
             flush();
             if (connection_aborted() === 1) {
                 $this->exchange->clientLeft();

@@ -16,6 +16,17 @@ trait EndsItsScript
         self::assertSame([200, 'printed'], [$answer->getStatusCode(), (string) $answer->getBody()]);
     }
 
+    public function testABufferThatCanNotBeRemovedEndsTheResponseButNotTheServer(): void
+    {
+        try {
+            $this->ask('GET', '/locks-a-buffer');
+            self::fail('The body is complete');
+        } catch (\UnexpectedValueException $incomplete) {
+            self::assertStringContainsString('The response ended after 0 bytes', $incomplete->getMessage());
+        }
+        self::assertSame(200, $this->ask('GET', '/text')->getStatusCode());
+    }
+
     #[TestWith(['/exits'])]
     #[TestWith(['/exhausts'])]
     public function testAHandlerThatEndsTheScriptIsAnsweredWith500(string $target): void

@@ -230,6 +230,12 @@ $routes = [
     },
     '/refuses' => static fn(): ResponseInterface
         => throw new HttpException(409, 'The name is taken', ['X-Name' => 'taken']),
+    '/locks-a-buffer' => static function (): ResponseInterface {
+        ob_start(null, 0, 0); // no flag allows to remove it
+        echo 'printed';
+
+        return Response::text('text');
+    },
     '/leaves-buffers' => static function (): ResponseInterface {
         if (PHP_SAPI !== 'cli') {
             echo 'printed';
