@@ -40,6 +40,16 @@ final class LocalServersTest extends TidyTestCase
         self::assertGreaterThan(0, $together->memory);
     }
 
+    public function testASharedPoolWithANumberAsItsNameIsReportedOnce(): void
+    {
+        [$seven, $nine] = array_map(FixedOverview::numeric(...), ['7', '9']);
+        $shared = self::pool(3);
+        $servers = [self::server([$seven => $shared]), self::server([$seven => $shared, $nine => self::pool(1)])];
+        [$together] = (new LocalServers($servers))->statistics()->processes;
+
+        self::assertSame([$seven => ['in_use' => 3], $nine => ['in_use' => 1]], $together->pools);
+    }
+
     public function testDifferentPoolsWithTheSameNameAreRefused(): void
     {
         $servers = [self::server(['db' => self::pool(1)]), self::server(['db' => self::pool(2)])];
