@@ -46,7 +46,7 @@ final readonly class MemoryLimit
         $limit = max(
             self::MIN_BYTES,
             (int) ($bytes * self::MEMORY_SHARE / $processes),
-            self::MAX_MEMORY_FACTOR * ($options->maxMemoryBytes ?? 0),
+            self::MAX_MEMORY_FACTOR * min($options->maxMemoryBytes ?? 0, intdiv(\PHP_INT_MAX, self::MAX_MEMORY_FACTOR)),
         );
 
         return intdiv($limit, 1 << 20) . 'M';

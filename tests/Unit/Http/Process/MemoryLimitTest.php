@@ -34,6 +34,14 @@ final class MemoryLimitTest extends TestCase
             4_096,
             '2048M',
         ];
+        yield 'twice the size at which a process is replaced would be no int' => [
+            self::DEBIAN,
+            '',
+            4,
+            ['maxMemoryBytes' => \PHP_INT_MAX],
+            4_096,
+            '8796093022207M',
+        ];
         yield 'a limit in php.ini' => ["memory_limit = 99M\n", '', 4, [], 8_192, 'null'];
         yield 'a limit on the command line' => [self::DEBIAN, '-d memory_limit=99M', 4, [], 8_192, 'null'];
         yield 'no limit on the command line' => [self::DEBIAN, '-d memory_limit=-1', 4, [], 8_192, 'null'];
