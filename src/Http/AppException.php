@@ -55,13 +55,20 @@ final class AppException extends \RuntimeException implements SpindleException
      */
     public static function returned(string $app, string $source, mixed $value): self
     {
-        $what = match (true) {
-            $value === 1 => '1, as a file without a return statement does',
-            \is_scalar($value) => get_debug_type($value) . ' ' . var_export($value, true),
-            default => get_debug_type($value),
-        };
+        $what = $value === 1 ? '1, as a file without a return statement does' : self::describe($value);
 
         return new self($app, "{$source} returned {$what}: " . self::EXPECTED_RETURN);
+    }
+
+    /**
+     * @internal
+     *
+     * @param string $source container or factory that returned the closure, such as "The container in app.php"
+     * @param mixed  $value  what the closure returned, which is not a response
+     */
+    public static function noResponse(string $app, string $source, mixed $value): self
+    {
+        return self::noHandler($app, $source, 'returned ' . self::describe($value) . ' instead of a response');
     }
 
     /**
@@ -85,5 +92,10 @@ final class AppException extends \RuntimeException implements SpindleException
     public static function reported(string $app, string $message): self
     {
         return new self($app, $message);
+    }
+
+    private static function describe(mixed $value): string
+    {
+        return get_debug_type($value) . (\is_scalar($value) ? ' ' . var_export($value, true) : '');
     }
 }

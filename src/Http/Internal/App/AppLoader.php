@@ -78,7 +78,7 @@ final class AppLoader
 
         return $mayBeFactory
             ? self::resolve($file, "The factory in {$file}", $result, false)
-            : throw AppException::returned($file, $source, $value);
+            : throw AppException::noResponse($file, $source, $result);
     }
 
     /**

@@ -91,7 +91,11 @@ final class AppLoaderTest extends TestCase
         ];
         yield 'a factory of a factory' => [
             'return fn() => fn() => 1;',
-            'The factory in PATH returned Closure: it has to return',
+            'The factory in PATH returned a closure that returned int 1 instead of a response: it has to return',
+        ];
+        yield 'a factory of a factory of a handler' => [
+            'return fn() => fn() => ' . self::HANDLER . ';',
+            'The factory in PATH returned a closure that returned Closure instead of a response: it has to return',
         ];
         yield 'a factory that takes something' => [
             "return static fn(string \$env = 'prod') => " . self::HANDLER . ';',
