@@ -173,6 +173,25 @@ final class ServeFunctionsTest extends ServeTestCase
         self::assertStringContainsString('app.php, line 2)', $server->getErrorOutput());
     }
 
+    public function testAFileOfTheAutoloaderMayLogAndSetATimeLimit(): void
+    {
+        $root = \dirname(__DIR__, 3);
+        $autoload = $this->file(
+            'autoload.php',
+            "<?php error_log('loaded'); set_time_limit(0); return require '{$root}/vendor/autoload.php';",
+        );
+        $program = $this->file(
+            'spindle',
+            "<?php \$_composer_autoload_path = '{$autoload}'; require '{$root}/bin/spindle';",
+        );
+        $this->app('return static fn($request) => Spindle\Http\Response::text("served");');
+        $this->serve = new Process([\PHP_BINARY, $program, 'serve', 'app.php', '--listen', 'unix://socket']);
+        $this->serve->setWorkingDirectory($this->path())->start();
+        $this->awaitLogged('Listening on');
+
+        self::assertSame('served', $this->get('/', "unix://{$this->path('socket')}")->body);
+    }
+
     public function testOtherPhpProcessesHaveTheOriginalFunctions(): void
     {
         $this->serve(<<<'PHP'

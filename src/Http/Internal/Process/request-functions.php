@@ -66,11 +66,3 @@ if (!function_exists('setrawcookie')) {
         RequestFunctions::refuse('setrawcookie');
     }
 }
-
-if (!function_exists('set_time_limit')) {
-    /** @return bool true for 0, because no limit is set; false for other limits, which are ignored */
-    function set_time_limit(int $seconds): bool
-    {
-        return $seconds === 0;
-    }
-}

@@ -2,8 +2,8 @@
 
 declare(strict_types=1);
 
-// Defines error_log() if disable_functions has removed PHP's own function: RequestFunctions has the reason. This file
-// has to be loaded before all others, because any other file may call error_log().
+// Defines functions that disable_functions has removed from PHP: RequestFunctions has the reasons. This file has to be
+// loaded before all others, because any other file may call these functions, for example a file of an autoloader.
 
 use Spindle\Http\Internal\Process\RequestFunctions;
 
@@ -25,5 +25,13 @@ if (!function_exists('error_log')) {
             class_exists(RequestFunctions::class) => RequestFunctions::log($message),
             default => fwrite(STDERR, "{$message}\n") !== false,
         };
+    }
+}
+
+if (!function_exists('set_time_limit')) {
+    /** @return bool true for 0, because no limit is set; false for other limits, which are ignored */
+    function set_time_limit(int $seconds): bool
+    {
+        return $seconds === 0;
     }
 }
