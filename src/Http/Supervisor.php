@@ -117,7 +117,8 @@ final class Supervisor implements Lifecycle
      *
      * Runs the event loop, so call this method outside of a fiber. Worker processes are forks of this process. They
      * do not run callbacks of its event loop, but share its open files and connections. So, for example, do not connect
-     * to a database before this call.
+     * to a database before this call. When a worker process ends, it runs the shutdown functions and destructors of the
+     * script too. A shutdown function that removes a file can compare getmypid() with the pid of this process.
      *
      * @return int number of the second signal, if such a signal has killed all processes; otherwise 0
      *
