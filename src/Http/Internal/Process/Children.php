@@ -6,8 +6,12 @@ namespace Spindle\Http\Internal\Process;
 
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
+use Spindle\Http\HttpServerStatistics;
+use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\LoadedFiles;
+use Spindle\Internal\LoopLimit;
 use Spindle\Internal\MalformedFrameException;
+use Spindle\Internal\Preload;
 use Spindle\Internal\Warnings;
 
 /**
@@ -31,7 +35,15 @@ final class Children implements \IteratorAggregate
         private readonly LoggerInterface $logger,
         private readonly ChildMessages $receiver,
         private readonly array $sockets,
-    ) {}
+    ) {
+        Preload::load( // loading a class needs a file descriptor, and perhaps none is free later
+            ForkException::class,
+            HttpServerStatistics::class,
+            LoopLimit::class,
+            MalformedFrameException::class,
+            Signals::class,
+        );
+    }
 
     /** @return \ArrayIterator<int, Child> */
     public function getIterator(): \ArrayIterator
