@@ -83,6 +83,16 @@ final class AppException extends \RuntimeException implements SpindleException
     }
 
     /** @internal */
+    public static function withOtherLoop(string $app): self
+    {
+        return new self(
+            $app,
+            "{$app} replaced the event loop, which receives the supervisor's messages: remove the call of"
+                . ' EventLoop::setDriver(). The environment variable REVOLT_DRIVER selects the driver of the loop',
+        );
+    }
+
+    /** @internal */
     public static function unusable(string $app, ReleaseMismatchException|ListenException $failure): self
     {
         return new self($app, $failure->getMessage(), $failure);

@@ -30,6 +30,11 @@ final class SupervisorReloadFaultsTest extends ServeTestCase
             "\$a = 1\nreturn 1;",
             'did not start: %s/app.php could not be parsed: syntax error, unexpected token "return" on line 3',
         ];
+        yield 'it replaces the event loop' => [
+            'Revolt\EventLoop::setDriver(new Revolt\EventLoop\Driver\StreamSelectDriver()); ' . self::PID,
+            "did not start: %s/app.php replaced the event loop, which receives the supervisor's messages: remove the"
+                . ' call of EventLoop::setDriver(). ',
+        ];
         yield 'it throws' => [
             'throw new LogicException("no");',
             'did not start: %1$s/app.php threw LogicException: no (%1$s/app.php, line 2)',

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Process;
 
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
+use Revolt\EventLoop;
 use Spindle\Http\Admin;
 use Spindle\Http\AppException;
 use Spindle\Http\Application;
@@ -44,7 +45,11 @@ final readonly class ServerFactory
     {
         $this->followRelease($sockets);
         $file = realpath($this->app); // resolved first, because the application may change the working directory
+        $loop = EventLoop::getDriver();
         $application = AppLoader::load($this->app);
+        if ($link !== null && EventLoop::getDriver() !== $loop) {
+            throw AppException::withOtherLoop($this->app);
+        }
         $this->addCertificates($sockets, $application->options);
         $this->checkDescriptors($sockets);
         if ($file !== false) {
