@@ -22,6 +22,9 @@ final class JobCancellations
     /** @var array<string, bool> unanswered cancellations, as in $unsent */
     private array $sent = [];
 
+    /** @var array<string, true> ids of unanswered cancellations that are not repeated if no answer arrives, as keys */
+    private array $dropped = [];
+
     private readonly FiberQueue $answered;
 
     public function __construct(private readonly Broker $broker, private readonly string $queue)
@@ -29,18 +32,42 @@ final class JobCancellations
         $this->answered = new FiberQueue();
     }
 
-    /** @param list<string> $ids */
+    /**
+     * Adds cancellations to the next request, unless an unanswered request has them. That request is repeated if it
+     * gets no answer.
+     *
+     * @param list<string> $ids
+     */
     public function add(array $ids, bool $evenIfClaimed): void
     {
         foreach ($ids as $id) {
-            $this->unsent[$id] = $evenIfClaimed || ($this->unsent[$id] ?? false);
+            $isSent = isset($this->sent[$id]) && ($this->sent[$id] || !$evenIfClaimed);
+            if (!$isSent || isset($this->dropped[$id])) {
+                $this->unsent[$id] = $evenIfClaimed || ($this->unsent[$id] ?? false);
+                unset($this->dropped[$id]);
+            }
         }
     }
 
-    /** Drops an unsent cancellation, which would otherwise remove a new job with the same id. */
+    /** Drops an unsent cancellation, and the repetition of an unanswered one. Otherwise, it could remove a new job. */
     public function drop(string $id): void
     {
         unset($this->unsent[$id]);
+        if (isset($this->sent[$id])) {
+            $this->dropped[$id] = true;
+        }
+    }
+
+    /**
+     * Drops a cancellation as {@see drop()} does, and waits while one is unanswered. That request can be waiting for a
+     * new connection, and a request for a new job with the same id could overtake it.
+     */
+    public function dropAndAwaitAnswer(string $id): void
+    {
+        $this->drop($id);
+        while (isset($this->sent[$id])) {
+            $this->answered->wait();
+        }
     }
 
     /**
@@ -50,7 +77,7 @@ final class JobCancellations
      */
     public function repeatUnanswered(): void
     {
-        $this->unsent += $this->sent;
+        $this->unsent += array_diff_key($this->sent, $this->dropped);
     }
 
     public function isPending(string $id): bool
@@ -89,10 +116,12 @@ final class JobCancellations
             $this->unsent = array_diff_key($this->unsent, $keys);
             $this->sent += $keys;
             $removed = $this->sendBatch($ids, $evenIfClaimed);
+            $repeated = array_diff_key($keys, $this->dropped);
             $this->sent = array_diff_key($this->sent, $keys);
+            $this->dropped = array_diff_key($this->dropped, $keys);
             $this->answered->wakeAll();
             if ($removed === null) {
-                $this->add($ids, $evenIfClaimed);
+                $this->add(array_keys($repeated), $evenIfClaimed);
 
                 return false;
             }

@@ -114,10 +114,9 @@ final class QueueClient
     public function dispatch(Job $job, ?Cancellation $cancellation): int
     {
         return $this->request(function () use ($job): int {
-            $queue = $this->queueOrThrow();
-            $queue->cancellations->drop($job->id);
+            $this->queueOrThrow()->cancellations->dropAndAwaitAnswer($job->id);
 
-            return $queue->outbox->send($this, [$job], true);
+            return $this->queueOrThrow()->outbox->send($this, [$job], true); // throws after a kill() during the wait
         }, $cancellation);
     }
 

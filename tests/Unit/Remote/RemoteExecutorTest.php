@@ -4,13 +4,16 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Remote;
 
+use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Remote\AttachResult;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Internal\FrameKind;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobLostException;
@@ -20,6 +23,7 @@ use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\SigningKeys;
 use Spindle\Remote\SubmitResult;
 use Spindle\Tests\Async;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Worker\ExecutorClosedException;
 
@@ -91,6 +95,56 @@ final class RemoteExecutorTest extends TestCase
         self::assertSame(['submission', 'answer', '1 withdrawn'], $calls);
         $this->expectException(ExecutorClosedException::class);
         $task->await();
+    }
+
+    /** @param list<string> $expected calls of the broker */
+    #[TestWith(['dispatch', ['cancel', 'no answer', 'submit', 'attach']])]
+    #[TestWith(['attach', ['cancel', 'attach', 'no answer', 'attach']])]
+    public function testAnUnansweredCancellationDoesNotRemoveALaterJob(string $method, array $expected): void
+    {
+        $calls = [];
+        /** @var DeferredFuture<null> $lost */
+        $lost = new DeferredFuture();
+        $broker = self::createStub(Broker::class);
+        $broker->method('openMailbox')->willReturn(static function (): void {});
+        $broker->method('attach')->willReturnCallback(static function () use (&$calls): array {
+            $calls[] = 'attach';
+
+            return ['id' => new AttachResult(true, null, false)];
+        });
+        $broker->method('submit')->willReturnCallback(static function () use (&$calls): SubmitResult {
+            $calls[] = 'submit';
+
+            return new SubmitResult(1);
+        });
+        $broker->method('cancel')->willReturnCallback(static function () use (&$calls, $lost): array {
+            $calls[] = 'cancel';
+            $lost->getFuture()->await();
+            $calls[] = 'no answer';
+
+            throw BrokerUnavailableException::at('localhost', 'the connection broke');
+        });
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+        $cancellation = new DeferredCancellation();
+        $executor->attach('id', $cancellation->getCancellation())->ignore();
+        $executor->attach('id', $cancellation->getCancellation())->ignore();
+        delay(0.001);
+        $calls = [];
+        $cancellation->cancel();
+        delay(0.001);
+        $again = Async::run(static fn(): bool => $method === 'attach'
+            ? $executor->attach('id')->ignore()->isComplete()
+            : $executor->dispatch('time', 'id') === 'id');
+        delay(0.001);
+        $lost->complete();
+        $isLookedUp = static function () use (&$calls, $expected): bool {
+            return \count($calls) >= \count($expected);
+        };
+        Eventually::holds($isLookedUp, 'all jobs are looked up after unsent cancellations are sent');
+        $again->await();
+
+        self::assertSame($expected, $calls);
+        $executor->kill();
     }
 
     public function testEachExecutorThatAwaitsATaskGetsItsReports(): void
