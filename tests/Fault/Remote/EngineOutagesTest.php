@@ -174,6 +174,20 @@ final class EngineOutagesTest extends TidyTestCase
         $this->awaitAnswersOfCancellations();
     }
 
+    public function testARequestDoesNotFailBecauseTheEngineHasClosedAnIdleConnection(): void
+    {
+        $redis = $this->engine();
+        $executor = $this->executor(new RedisBroker($redis->url()), brokerRetryTimeout: 0.0);
+        self::assertNull($executor->status('job'));
+        $redis->command('CLIENT', 'KILL', 'TYPE', 'normal'); // ends the connections before it answers
+        self::assertNull($executor->status('job'));
+        $redis->restart();
+        $executor->dispatch(static fn(): int => 1, 'job');
+        $redis->command('CLIENT', 'KILL', 'TYPE', 'normal');
+
+        self::assertSame(JobStatus::Waiting, $executor->status('job'));
+    }
+
     public function testAShortRetryTimeoutIsNotDelayedByALongOne(): void
     {
         $redis = $this->engine();

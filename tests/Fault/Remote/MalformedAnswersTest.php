@@ -83,6 +83,13 @@ final class MalformedAnswersTest extends TestCase
         );
     }
 
+    public function testAnAnswerWithoutARequestIsNotTheAnswerToTheNextRequest(): void
+    {
+        $broker = $this->broker("+3\r\n+4\r\n"); // two answers to one request
+
+        self::assertSame([3, 3], [$broker->deleteDeadLetters('q', ['a']), $broker->deleteDeadLetters('q', ['b'])]);
+    }
+
     public function testAMalformedMessageIsSkipped(): void
     {
         $broker = $this->broker("+x\r\n");

@@ -161,6 +161,19 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
+    /**
+     * Returns whether the stream is closed. First reads without waiting, and closes the stream if the engine has closed
+     * it, or if there are bytes. Must be called only while no answer is expected, so the bytes are no expected answer.
+     */
+    public function hasEnded(): bool
+    {
+        if ($this->socket !== null && ($this->offset < \strlen($this->buffer) || $this->receive($this->socket))) {
+            $this->fail('the engine sent an answer without a request');
+        }
+
+        return $this->socket === null;
+    }
+
     public function failure(): string
     {
         return $this->failure ?? 'the connection was closed';
@@ -279,26 +292,34 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     {
         $this->buffer = $this->offset === \strlen($this->buffer) ? '' : substr($this->buffer, $this->offset);
         $this->offset = 0;
-        while (true) {
+        while ($this->socket === null || !$this->receive($this->socket)) {
             if ($this->socket === null) {
                 throw new \RuntimeException($this->failure(), self::BROKEN_CONNECTION_CODE);
             }
-            $socket = $this->socket;
-            [$bytes, $reason] = Warnings::readWithReason($socket, self::READ_BYTES);
-            if ($bytes !== false && $bytes !== '') {
-                $this->buffer .= $bytes;
-                $this->lastProgress = Clock::now();
-
-                return;
-            }
-            if (stream_get_meta_data($socket)['eof']) { // feof() would read, and drop the error of that read
-                $this->fail('the engine closed the connection' . ($reason === null ? '' : ": {$reason}"));
-
-                continue;
-            }
-            $this->enableReadWatcher($socket);
+            $this->enableReadWatcher($this->socket);
             $this->changed->wait();
         }
+    }
+
+    /**
+     * Appends available bytes to the buffer, and returns whether there were any. Closes the stream at its end.
+     *
+     * @param resource $socket
+     */
+    private function receive($socket): bool
+    {
+        [$bytes, $reason] = Warnings::readWithReason($socket, self::READ_BYTES);
+        if ($bytes !== false && $bytes !== '') {
+            $this->buffer .= $bytes;
+            $this->lastProgress = Clock::now();
+
+            return true;
+        }
+        if (stream_get_meta_data($socket)['eof']) { // feof() would read, and drop the error of that read
+            $this->fail('the engine closed the connection' . ($reason === null ? '' : ": {$reason}"));
+        }
+
+        return false;
     }
 
     /** @param resource $socket */

@@ -138,8 +138,14 @@ final class RedisConnection
         }
     }
 
+    /** Returns whether the connection is closed. If it is idle, first checks whether the engine has closed it. */
     public function isBroken(): bool
     {
+        $isIdle = $this->closeReason === null && !$this->isReading && $this->waiting->isEmpty();
+        if ($isIdle && $this->belongsToThisProcess() && $this->stream->hasEnded()) {
+            $this->close($this->stream->failure());
+        }
+
         return $this->closeReason !== null;
     }
 
