@@ -22,6 +22,9 @@ final class PortableTask
     /** Key with which {@see TaskCode} signs closures. Not secret, because the sender signs all bytes of the task. */
     private const SIGNATURE_KEY = 'the signature of the whole counts';
 
+    /** Bytes of the kind (such as result or exception) at the start of an encoded outcome. The value follows. */
+    private const KIND_BYTES = 1;
+
     /** Maximum cached callables. The cache exists because all tasks of a map() call have the same code. */
     private const MAX_CACHED_CALLABLES = 16;
 
@@ -35,7 +38,7 @@ final class PortableTask
      * @param string|null $idempotencyKey value of {@see TaskContext::$idempotencyKey} in the task
      * @param bool        $announced      whether the pool's $onReport receives [$idempotencyKey] when the task starts.
      *                                    Reports by the task always arrive as [$idempotencyKey, serialized value]
-     * @param int|null    $maxResultBytes size limit of the outcome and of each item, in bytes; null for no limit
+     * @param int|null    $maxResultBytes size limit of the encoded value and of each item, in bytes; null for no limit
      */
     public function __construct(
         private readonly string $code,
@@ -137,9 +140,9 @@ final class PortableTask
 
     private function limited(string $outcome): string
     {
-        return \strlen($outcome) > ($this->maxResultBytes ?? \PHP_INT_MAX)
-            ? PortableOutcome::tooLarge(\strlen($outcome))
-            : $outcome;
+        $size = \strlen($outcome) - self::KIND_BYTES;
+
+        return $size > ($this->maxResultBytes ?? \PHP_INT_MAX) ? PortableOutcome::tooLarge($size) : $outcome;
     }
 
     /** @return \Closure(mixed): void */

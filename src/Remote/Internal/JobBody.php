@@ -15,9 +15,6 @@ final class JobBody
     private const HEAD_FORMAT = 'vattempts/vcrashes/edelay/efactor/emaxDelay/ejitter/etimeout/Vsize';
     private const HEAD_BYTES = 48;
 
-    /** Bytes of the kind (such as result or exception) at the start of a task's encoded outcome. The value follows. */
-    public const KIND_BYTES = 1;
-
     /** Values of the byte after `$code`. The encoded argument follows WITH_ARGUMENT. The other values end the body. */
     private const NO_ARGUMENT = 0;
     private const WITH_ARGUMENT = 1;
@@ -108,7 +105,7 @@ final class JobBody
             $attempt,
             Job::givenId($idempotencyKey),
             $this->timeout !== null,
-            $maxResultBytes + self::KIND_BYTES,
+            $maxResultBytes,
         );
     }
 }

@@ -129,8 +129,7 @@ final class SettlementFactory
     {
         $size = PortableOutcome::excessSize($outcome);
         if ($size !== null) {
-            $bytes = $size - JobBody::KIND_BYTES;
-            $tooLarge = ResultTooLargeException::of($job->delivery->id, $bytes, $this->maxResultBytes);
+            $tooLarge = ResultTooLargeException::of($job->delivery->id, $size, $this->maxResultBytes);
 
             return $this->dead($job, $job->attempt(), OutcomeBody::refused($tooLarge), $tooLarge->getMessage());
         }

@@ -442,11 +442,13 @@ final class DispatchedTasksTest extends TidyTestCase
         $executor = $this->executor();
         $this->agent($this->queue);
         $items = $executor->submit(static function (): \Generator {
-            yield 'small';
-            yield str_repeat('x', 16 << 20);
+            $bytesAround = \strlen(serialize([0, str_repeat('x', 16 << 20)])) - (16 << 20);
+            yield str_repeat('x', (16 << 20) - $bytesAround); // an item with its key has as many bytes as the limit
+            yield str_repeat('x', (16 << 20) - $bytesAround + 1);
         })->await();
-        self::assertSame('small', $items->current());
+        self::assertGreaterThan(16_000_000, \strlen($items->current()));
         $this->expectException(ResultTooLargeException::class);
+        $this->expectExceptionMessage('has 16777217 bytes. The limit of its agent is 16777216');
         $items->next();
     }
 
