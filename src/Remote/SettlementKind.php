@@ -22,7 +22,7 @@ enum SettlementKind: int
     /** The job was cancelled. The cancellation is its outcome. */
     case Cancelled = 5;
 
-    /** The agent can't read or verify the job. Another agent, if any, gets it. If both refuse it, the job is dead. */
+    /** The agent can't read or verify the job. Another agent, if any, gets it. See {@see Delivery::$refusals}. */
     case Refused = 6;
 
     /** The agent lacks code of the task. The job is retried, by another agent if there is one. */

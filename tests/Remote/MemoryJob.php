@@ -33,6 +33,7 @@ final class MemoryJob
 
     /** The last owner that refused the job. */
     public string $refusedBy = '';
+    public int $refusals = 0;
 
     /** Number among the claims of the owner. */
     public int $claim = 0;

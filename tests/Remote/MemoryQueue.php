@@ -266,11 +266,8 @@ final class MemoryQueue
                 continue;
             }
             unset($agent->jobs[$job->id]);
-            $kind = $settlement->kind === SettlementKind::Refused
-                && $job->refusedBy !== ''
-                && $job->refusedBy !== $owner
-                ? SettlementKind::Dead
-                : $settlement->kind;
+            $kind = $settlement->kind;
+            $job->refusals += $kind === SettlementKind::Refused ? 1 : 0;
             if ($kind === SettlementKind::Refused || $kind === SettlementKind::RetryElsewhere) {
                 $job->refusedBy = $owner;
             }
@@ -703,6 +700,9 @@ final class MemoryQueue
             $job->streamed,
             $isTooLarge ? '' : $job->frame,
             $isTooLarge ? \strlen($job->frame) : 0,
+            \in_array($job->refusedBy, ['', $job->owner], true)
+                ? min(Delivery::MAX_REFUSALS, $job->refusals)
+                : Delivery::MAX_REFUSALS,
         );
     }
 

@@ -31,8 +31,8 @@ final class SettlementFactory
     private const MISSING_CODE_PATTERN = '/^(?:(?:Class|Interface|Trait|Enum) "[^"]+" not found'
         . '|Call to undefined function |A worker has no )/';
 
-    /** With this number of failures, a refused job becomes a dead letter, even if only one agent has refused it. */
-    private const MAX_REFUSALS = 4;
+    /** Maximum delay of a job after its first refusal, in seconds. The next delays are longer. */
+    private const REFUSAL_DELAY = 0.2;
 
     /** Minimum delay of a retry, in seconds: agents claim a job that is requeued without a delay before new jobs. */
     private const MIN_RETRY_DELAY = 0.001;
@@ -91,23 +91,18 @@ final class SettlementFactory
 
     /**
      * Refuses a job whose frame is too large or can't be verified. In the second case, this agent must have verified
-     * other jobs. With MAX_REFUSALS failures, the job becomes a dead letter. If another agent has refused the job
-     * before, the engine makes the job a dead letter now.
+     * other jobs. After Delivery::MAX_REFUSALS refusals, or one of another agent, the job becomes a dead letter.
      */
     public function refused(
         Delivery $delivery,
         InvalidSignatureException|PayloadTooLargeException $refused,
     ): Settlement {
-        $policy = new JobRetryPolicy(maxAttempts: self::MAX_REFUSALS, delay: 0.2);
-        $failures = $delivery->failures + 1;
-        $kind = $failures < $policy->maxAttempts ? SettlementKind::Refused : SettlementKind::Dead;
-
         return $this->settlement(
             $delivery,
-            $kind,
+            $delivery->refusals < Delivery::MAX_REFUSALS ? SettlementKind::Refused : SettlementKind::Dead,
             $delivery->crashes,
-            $failures,
-            $policy->delayAfter($failures),
+            $delivery->failures,
+            (new JobRetryPolicy(delay: self::REFUSAL_DELAY))->delayAfter($delivery->refusals + 1),
             outcome: OutcomeBody::refused($refused),
             reason: $this->reasonJson($refused->getMessage(), 0),
         );

@@ -13,6 +13,7 @@ use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
+use Psr\Log\NullLogger;
 use Revolt\EventLoop;
 use Spindle\Internal\CannotWaitException;
 use Spindle\LauncherException;
@@ -22,13 +23,17 @@ use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\ClaimResult;
+use Spindle\Remote\Delivery;
 use Spindle\Remote\Internal\AgentPools;
+use Spindle\Remote\Internal\FailedJobLog;
+use Spindle\Remote\Internal\SettlementFactory;
 use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\Settlement;
+use Spindle\Remote\SettlementKind;
 use Spindle\Remote\SigningKeys;
 use Spindle\Tests\Async;
 use Spindle\Tests\Remote\AgentProgram;
@@ -325,10 +330,28 @@ final class AgentTest extends TidyTestCase
         }
         await($futures);
         self::assertSame(1, $engine->queue('queue')->statistics()['dead']);
+        $dead = array_map(static fn(Agent $agent): int|float => $agent->statistics()['dead_total'], $agents);
+        self::assertSame(1, array_sum($dead));
         foreach ($agents as $agent) {
             $agent->close();
         }
         await($ended);
+    }
+
+    public function testARefusalIsNoFailedAttempt(): void
+    {
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $settlements = new SettlementFactory($keys, 'queue', 'owner', 100, new FailedJobLog(new NullLogger(), 'queue'));
+        $kinds = [];
+        for ($refusals = 0; $refusals <= Delivery::MAX_REFUSALS; ++$refusals) {
+            $delivery = new Delivery('id', 9, 2, 6, false, false, false, 'frame', 0, $refusals);
+            $settlement = $settlements->refused($delivery, InvalidSignatureException::of('id', 'it has no signature'));
+            self::assertSame([2, 6], [$settlement->crashes, $settlement->failures]);
+            $kinds[] = $settlement->kind;
+        }
+        $refused = SettlementKind::Refused;
+
+        self::assertSame([$refused, $refused, $refused, SettlementKind::Dead], $kinds);
     }
 
     public function testAJobThatIsTooLargeForTheAgentsMemoryIsADeadLetterAndTheAgentGoesOn(): void

@@ -85,7 +85,7 @@ final class CodecTest extends TidyTestCase
     {
         $expected = [];
         $packed = '';
-        for ($flags = 0; $flags < 8; ++$flags) {
+        foreach ([...range(0, 7), 64, 129, 198] as $flags) {
             $frame = str_repeat(self::BYTES, $flags);
             // <Bc0I4I4I4BI4c0
             $packed .= self::named("job-{$flags}") . pack('VVVC', 0xffffffff, 2, 3, $flags) . self::string($frame);
@@ -98,6 +98,8 @@ final class CodecTest extends TidyTestCase
                 ($flags & 2) !== 0,
                 ($flags & 4) !== 0,
                 $frame,
+                0,
+                intdiv($flags, 64),
             );
         }
 

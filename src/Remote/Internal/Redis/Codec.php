@@ -25,6 +25,9 @@ final class Codec
     private const UNWANTED = 16;
     private const TOO_LARGE = 32;
 
+    /** The bits of a delivery's flags above this number are the number of refusals. */
+    private const REFUSAL_SHIFT = 6;
+
     /** @param list<Job> $jobs */
     public static function encodeJobs(array $jobs): string
     {
@@ -178,6 +181,7 @@ final class Codec
                 ($head['g'] & self::STREAMED) !== 0,
                 $isTooLarge ? '' : $frame,
                 $isTooLarge ? (int) $frame : 0,
+                $head['g'] >> self::REFUSAL_SHIFT,
             );
         }
 

@@ -248,18 +248,32 @@ trait SettlesJobs
         self::assertNull($this->outcome('job'));
     }
 
-    public function testAJobIsDeadOnceTwoOwnersHaveRefusedIt(): void
+    public function testTheRefusalsOfAJobAreCounted(): void
     {
         $this->submit('job');
-        $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Refused);
-        $this->giveBack('a', $this->claimOne('a'), SettlementKind::Refused); // no other agent exists
-        self::assertSame([1, 0, 2], $this->statistics('waiting', 'dead', 'released_total'));
-        $this->join('b');
-        $this->end('b', $this->claimOne('b'), SettlementKind::Refused, 'refused by two', '{"reason":"refused"}');
+        $refusals = [];
+        $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Retry);
+        for ($i = 0; $i < 5; ++$i) {
+            $delivery = $this->claimOne('a'); // no other agent exists
+            $refusals[] = $delivery->refusals;
+            $this->giveBack('a', $delivery, SettlementKind::Refused, 0, $delivery->failures);
+        }
+        self::assertSame([0, 1, 2, 3, 3], $refusals);
+        self::assertSame([1, 0, 5], $this->statistics('waiting', 'dead', 'released_total'));
+    }
 
-        self::assertSame('refused by two', $this->outcome('job'));
-        self::assertSame([0, 1, 1], $this->statistics('waiting', 'dead', 'died_total'));
-        self::assertSame('refused', $this->broker()->listJobs($this->queue(), JobStatus::Dead, 1)['job']['reason']);
+    public function testAnOwnerKnowsThatAnotherHasRefusedTheJob(): void
+    {
+        $this->submit('job');
+        $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Refused, 0, 7);
+        $this->join('b');
+        $delivery = $this->claimOne('b');
+
+        self::assertSame([7, Delivery::MAX_REFUSALS], [$delivery->failures, $delivery->refusals]);
+        self::assertEquals([$delivery], $this->broker()->claimedJobs($this->queue(), 'b', []));
+        $this->giveBack('b', $delivery);
+        $this->broker()->releaseLease($this->queue(), 'b');
+        self::assertSame(1, $this->claimSoon('a')->refusals, 'its own refusal');
     }
 
     public function testAJobThatIsToBeTriedElsewhereIsAnothersIfThereIsOne(): void

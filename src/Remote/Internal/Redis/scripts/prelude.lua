@@ -44,8 +44,10 @@ local JOBS, RUNNING, TRIED, META = P .. 'jobs', P .. 'running', P .. 'tried', P 
 local STREAMS = {u = P .. 'urgent', r = P .. 'ready'}
 -- Flags of a job. CANCELLED: it was cancelled. LOST: the lease of an owner of the job has ended. STREAMED: it has
 -- stored items. BLOCKED: it waits for its key. UNWANTED: no process takes its items any more. TOO_LARGE: only in an
--- answer, which has the size of the frame instead of the frame.
+-- answer, which has the size of the frame instead of the frame. The two highest bits are the number of refusals. In an
+-- answer, they are both set if another owner has refused the job, because one more refusal then ends the job.
 local CANCELLED, LOST, STREAMED, BLOCKED, UNWANTED, TOO_LARGE = 1, 2, 4, 8, 16, 32
+local REFUSAL, MAX_REFUSALS = 64, 3
 local MAX_INLINE_BYTES = 65536 -- maximum size of an outcome in a message; a caller fetches larger ones
 local SIGNATURE_BYTES = 42 -- bytes of a frame before its body, which depend on the signing key
 local MAX_ANSWER_BYTES = 4194304 -- an answer with this many bytes of frames gets no further frame
@@ -368,12 +370,10 @@ end
 
 -- Encodes a claimed job for the answer. If the owner can't read such a large frame, the answer has its size instead.
 local function encodeDelivery(id, record, frame, maxFrame)
-  if #frame > maxFrame then
-    local size = tostring(#frame)
-    local flags = record[6] + TOO_LARGE
-    return struct.pack('<Bc0I4I4I4BI4c0', #id, id, record[1], record[2], record[3], flags, #size, size)
-  end
-  return struct.pack('<Bc0I4I4I4BI4c0', #id, id, record[1], record[2], record[3], record[6], #frame, frame)
+  local flags, content = record[6], frame
+  if (record[11] or '') ~= '' and record[11] ~= record[7] then flags = flags % REFUSAL + MAX_REFUSALS * REFUSAL end
+  if #frame > maxFrame then flags, content = flags + TOO_LARGE, tostring(#frame) end
+  return struct.pack('<Bc0I4I4I4BI4c0', #id, id, record[1], record[2], record[3], flags, #content, content)
 end
 
 -- Claims up to `want` jobs for an owner. If they do not all fit into an answer, or if too many entries belong to jobs

@@ -43,9 +43,8 @@ if settlementCount > 0 then
       table.insert(entries[record[8]], record[9])
       settled[#settled + 1] = id
       local kind = settlement[2]
-      local refused = record[11] or ''
-      if kind == REFUSED and refused ~= '' and refused ~= owner then kind = DEAD end -- refused by two owners
       if kind == REFUSED or kind == ELSEWHERE then record[11] = owner end
+      if kind == REFUSED and record[6] < MAX_REFUSALS * REFUSAL then record[6] = record[6] + REFUSAL end
       if kind == RETRY or kind == RELEASE or kind == REFUSED or kind == ELSEWHERE then
         record[2], record[3] = settlement[3], settlement[4]
         if settlement[5] > 0 then soonest = math.min(soonest, settlement[5]) end
