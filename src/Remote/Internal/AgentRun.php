@@ -37,6 +37,7 @@ final class AgentRun
     private readonly Backoff $backoff;
 
     private bool $isRenewing = false;
+    private bool $isRepairing = false;
     private ?string $stopTimer = null;
     private ?\Throwable $failure = null;
 
@@ -228,8 +229,8 @@ final class AgentRun
         $this->isRenewing = true;
         try {
             $this->renewWithRetries();
-            if (++$this->heartbeatCount % self::HEARTBEATS_PER_REPAIR === 0) {
-                $this->repair();
+            if (++$this->heartbeatCount % self::HEARTBEATS_PER_REPAIR === 0 && !$this->isRepairing) {
+                EventLoop::queue($this->repair(...)); // in another fiber, because the repair can outlast the lease
             }
             $this->exchange->request();
         } catch (BrokerUnavailableException $failure) {
@@ -284,15 +285,24 @@ final class AgentRun
     /** Requests the claimed jobs of lost answers, updates the queue's statistics, and repairs the queue. */
     private function repair(): void
     {
-        $this->exchange->recheck();
-        $this->pools->queueStatistics = $this->broker->statistics($this->queue);
-        $repaired = $this->broker->repair($this->queue);
-        if ($repaired > 0) {
-            $this->logger->error(
-                'Repaired the queue: {count} jobs could not be claimed. They can be claimed again. '
-                    . 'Has an operator changed the data in the engine?',
-                ['count' => $repaired],
-            );
+        $this->isRepairing = true;
+        try {
+            $this->exchange->recheck();
+            $this->pools->queueStatistics = $this->broker->statistics($this->queue);
+            $repaired = $this->broker->repair($this->queue);
+            if ($repaired > 0) {
+                $this->logger->error(
+                    'Repaired the queue: {count} jobs could not be claimed. They can be claimed again. '
+                        . 'Has an operator changed the data in the engine?',
+                    ['count' => $repaired],
+                );
+            }
+        } catch (BrokerUnavailableException $failure) {
+            $this->logger->warning($failure->getMessage());
+        } catch (\Throwable $failure) {
+            $this->abandon($failure);
+        } finally {
+            $this->isRepairing = false;
         }
     }
 

@@ -60,6 +60,9 @@ final class AgentTest extends TidyTestCase
     /** Seconds that each task takes. */
     private float $duration = 5.0;
 
+    /** Seconds that each repair of the queue takes. */
+    private float $repairDuration = 0.0;
+
     /** Whether the engine refuses requests. */
     private bool $isRefused = false;
 
@@ -73,6 +76,19 @@ final class AgentTest extends TidyTestCase
 
         self::assertSame(1, $this->started);
         self::assertEqualsWithDelta(600.0, $this->now() - $begin, 5.0);
+    }
+
+    public function testAnAgentRenewsItsLeaseDuringALongRepairOfTheQueue(): void
+    {
+        $this->duration = 100.0;
+        $this->repairDuration = 30.0;
+        $this->serve(static function (): void {}, function (RemoteExecutor $executor): void {
+            $executor->submit(static fn(): int => 1)->await();
+            $this->repairDuration = 0.0;
+            delay(30.0); // until the last repair has ended
+        });
+
+        self::assertSame(1, $this->started);
     }
 
     public function testAnAgentThatIsStoppedUntilItsLeaseIsNearlyOverStartsNothingMore(): void
@@ -660,11 +676,18 @@ final class AgentTest extends TidyTestCase
         $memory = new MemoryBroker($engine);
         $broker = self::createStub(Broker::class);
         foreach (get_class_methods(Broker::class) as $method) {
-            if ($method !== 'settleAndClaim') {
+            if (!\in_array($method, ['settleAndClaim', 'repair'], true)) {
                 $real = new \ReflectionMethod($memory, $method);
                 $broker->method($method)->willReturnCallback($real->getClosure($memory));
             }
         }
+        $broker->method('repair')->willReturnCallback(function (): int {
+            if ($this->repairDuration > 0) {
+                delay($this->repairDuration);
+            }
+
+            return 0;
+        });
         $broker->method('settleAndClaim')->willReturnCallback(
             static function (
                 string $queue,
