@@ -73,6 +73,7 @@ final class SigningKeys
      */
     public static function fromFile(string $file): self
     {
+        clearstatcache();
         $mode = Warnings::suppressed(static fn(): int|false => fileperms($file));
         if ($mode === false) {
             throw KeyFileException::unreadable($file);

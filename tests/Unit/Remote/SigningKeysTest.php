@@ -111,6 +111,17 @@ final class SigningKeysTest extends TidyTestCase
         SigningKeys::fromFile($file);
     }
 
+    public function testTheModeOfAFileIsItsPresentMode(): void
+    {
+        $file = $this->file('keys', self::ONE, 0o600);
+        SigningKeys::fromFile($file);
+        exec('chmod 640 ' . escapeshellarg($file)); // unlike chmod(), does not end PHP's cache of the mode
+
+        $this->expectException(KeyFileException::class);
+        $this->expectExceptionMessage('(mode 0640)');
+        SigningKeys::fromFile($file);
+    }
+
     /** @return iterable<string, array{int}> */
     public static function exposedModes(): iterable
     {
