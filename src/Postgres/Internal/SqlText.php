@@ -98,6 +98,12 @@ final class SqlText
         ) === 1;
     }
 
+    /** Returns whether the columns are those of a cursor or of a statement that SQL has prepared: both can change. */
+    public static function hasVariableColumns(string $sql): bool
+    {
+        return preg_match('~' . self::COMMENT . '^' . self::BLANK . '*+(?:FETCH|EXECUTE)\b~i', $sql) !== 0;
+    }
+
     /**
      * @param string $direction FROM STDIN or TO STDOUT
      * @param bool $escapesWithBackslash whether standard_conforming_strings is off

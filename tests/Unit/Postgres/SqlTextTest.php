@@ -146,6 +146,16 @@ final class SqlTextTest extends TestCase
         }
     }
 
+    public function testTheColumnsOfAFetchAndAnExecuteAreVariable(): void
+    {
+        foreach (['FETCH c', "/* a */ -- b\nfetch all in c", ' Execute p (1)'] as $sql) {
+            self::assertTrue(SqlText::hasVariableColumns($sql), $sql);
+        }
+        foreach (['SELECT 1', 'fetched', '-- FETCH c', 'SELECT a FROM t FETCH FIRST ROW ONLY'] as $sql) {
+            self::assertFalse(SqlText::hasVariableColumns($sql), $sql);
+        }
+    }
+
     public function testThePositionCountsCharacters(): void
     {
         self::assertSame(['SELECT 2', 14], SqlText::secondStatement("SELECT 'ä😀'; SELECT 2"));

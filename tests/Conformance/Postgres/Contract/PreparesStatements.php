@@ -386,6 +386,40 @@ trait PreparesStatements
         self::assertUsable($connection);
     }
 
+    public function testACursorMayBeReplacedByOneWithOtherTypes(): void
+    {
+        $connection = $this->connect();
+        foreach (['int4' => 7, 'text' => 'four', 'float8' => 1.5, 'int8' => 2 ** 40] as $type => $value) {
+            $rows = $connection->transaction(
+                static function (Transaction $transaction) use ($type, $value): array {
+                    $transaction->execute("DECLARE c CURSOR FOR VALUES ('{$value}'::{$type}), (NULL), (NULL)");
+
+                    return [
+                        $transaction->query('FETCH FROM c')->allNumeric(),
+                        $transaction->query('fetch from c')->allNumeric(),
+                        iterator_to_array($transaction->stream('/* next */ FETCH c')),
+                    ];
+                },
+            );
+
+            self::assertSame([[[$value]], [[null]], [['column1' => null]]], $rows);
+        }
+    }
+
+    public function testAFunctionMayReplaceAStatementOfTheUsersOwn(): void
+    {
+        $connection = $this->connect();
+        $connection->executeScript(
+            'CREATE OR REPLACE FUNCTION replace_own() RETURNS void LANGUAGE plpgsql AS $$BEGIN '
+                . "EXECUTE 'DEALLOCATE own'; EXECUTE 'PREPARE own AS SELECT ''four''::text'; END\$\$",
+        );
+        $connection->execute('PREPARE own AS SELECT 7');
+        self::assertSame(7, $connection->query('EXECUTE own')->value());
+        $connection->query('SELECT replace_own()');
+
+        self::assertSame('four', $connection->query('EXECUTE own')->value());
+    }
+
     public function testAStatementFollowsTheSearchPath(): void
     {
         $connection = $this->connect();
