@@ -139,6 +139,7 @@ final class StatementRunner
         $this->sendBegin($cancellation);
         $exchange = new Exchange(extended: false);
         $exchange->mustNotRepeat = true;
+        $exchange->discarded = true; // no caller gets the rows of a script
         $exchange->endDetector = $endDetector;
         if ($mayChangeMeaning) {
             $exchange->onSent = $this->preparation->onMeaningChange(...);

@@ -48,6 +48,14 @@ trait StaysSmall
         self::assertLessThan(5 << 20, $growth);
     }
 
+    public function testAScriptDoesNotHoldItsRows(): void
+    {
+        $connection = $this->connect();
+        $script = "SELECT repeat('x', 200) FROM generate_series(1, " . self::ROWS . ')';
+
+        self::assertLessThan(5 << 20, self::growth(static fn() => $connection->executeScript($script)));
+    }
+
     public function testManyStatementsLeaveNothingBehind(): void
     {
         $connection = $this->connect(statementCache: 10);
