@@ -6,6 +6,7 @@ namespace Spindle\Tests\Unit\Postgres;
 
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
+use Spindle\Postgres\Internal\Protocol\Conversation;
 use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Internal\Protocol\PreparedStatement;
 use Spindle\Postgres\Internal\Protocol\PreparedStatements;
@@ -25,8 +26,11 @@ final class StatementFailuresTest extends TestCase
 
     private PreparedStatements $statements;
 
+    private Conversation $conversation;
+
     protected function setUp(): void
     {
+        $this->conversation = new Conversation();
         $this->statements = new PreparedStatements(10);
         foreach (['SELECT 1', 'SELECT 2'] as $sql) {
             $this->statements->add($sql, new PreparedStatement('name', [], null, new Types(), false, false));
@@ -52,6 +56,16 @@ final class StatementFailuresTest extends TestCase
 
         self::assertInstanceOf(MultipleStatementsException::class, $failure);
         self::assertStringContainsString("at character {$shown}", $failure->getMessage());
+    }
+
+    public function testTheSecondStatementIsFoundWithTheSettingOfBackslashesInStrings(): void
+    {
+        $this->conversation->escapesWithBackslash = true;
+        $refusal = self::exchange(['C' => '42601', 'R' => 'exec_parse_message']);
+        $failure = $this->failure("SELECT 'a\\''; SELECT 'b'", $refusal);
+
+        self::assertInstanceOf(MultipleStatementsException::class, $failure);
+        self::assertStringContainsString('at character 15: ', $failure->getMessage());
     }
 
     public function testNothingIsSentAgainInATransaction(): void
@@ -144,7 +158,12 @@ final class StatementFailuresTest extends TestCase
     /** @param list<mixed> $parameters */
     private function failure(string $sql, Exchange $exchange, int $attempt = 1, array $parameters = []): ?\Throwable
     {
-        $failures = new StatementFailures($this->statements, new Types(), new StatementLog(null, 1, 1));
+        $failures = new StatementFailures(
+            $this->statements,
+            new Types(),
+            new StatementLog(null, 1, 1),
+            $this->conversation,
+        );
         try {
             $failures->throwUnlessRetryable($sql, [], $parameters, $exchange, $attempt);
         } catch (\Throwable $failure) {

@@ -51,7 +51,7 @@ final class PipelinedSession implements Session
         SchemaChanges $schemaChanges,
     ) {
         $this->preparation = new Preparation($pipeline, $statements, $types, $log, $schemaChanges);
-        $this->failures = new StatementFailures($statements, $types, $log);
+        $this->failures = new StatementFailures($statements, $types, $log, $pipeline->conversation);
         $this->runner = new StatementRunner(
             $pipeline,
             $statements,

@@ -23,6 +23,7 @@ final class StatementFailures
         private readonly PreparedStatements $statements,
         private readonly Types $types,
         private readonly StatementLog $log,
+        private readonly Conversation $conversation,
     ) {}
 
     /**
@@ -84,6 +85,8 @@ final class StatementFailures
         $isRefusedScript = $error->sqlState() === '42601'
             && str_contains((string) $error->field('R'), 'exec_parse_message');
 
-        return ($isRefusedScript ? MultipleStatementsException::of($sql) : null) ?? QueryException::of($error, $sql);
+        return ($isRefusedScript
+            ? MultipleStatementsException::of($sql, $this->conversation->escapesWithBackslash)
+            : null) ?? QueryException::of($error, $sql);
     }
 }
