@@ -417,7 +417,10 @@ final class SessionPool implements SessionLender
         $pooled->takeBack(0);
         if (
             $session->isOpen()
-            && ($session->inFlight() > 0 || $session->transactionStatus() !== 'I' || $session->isChanged())
+            && ($session->inFlight() > 0
+                || $session->transactionStatus() !== 'I'
+                || $session->isChanged()
+                || !$this->sessionFactory->suits($session))
         ) {
             $this->resetInBackground($pooled);
         } else {

@@ -361,12 +361,17 @@ final class PipelinedSession implements Session
             }
             $this->changes->clear();
         }
+        if ($this->isReadOnly()) {
+            // Perhaps the server can write, and refused the write because of a transaction that was READ ONLY.
+            $answer = $this->query('SHOW transaction_read_only')->value();
+            $this->pipeline->conversation->isReadOnly = $answer === 'on';
+        }
         if ($this->pipeline->conversation->status !== 'I') {
             $this->close();
         }
     }
 
-    /** Returns whether the server has refused a write because the server is read-only, for example as a standby. */
+    /** Returns whether the server has refused a write as read-only. After {@see reset()}, whether it still would. */
     public function isReadOnly(): bool
     {
         return $this->pipeline->conversation->isReadOnly;
