@@ -87,16 +87,24 @@ final class Keywords
      * @param array<string, string> $values
      *
      * @return array{mode: ?TlsMode, root: ?string} mode: null if not set; root: null for the system's certificates
+     *
+     * @throws \ValueError when the mode is unknown, or too weak for the system's certificates
      */
     private static function tlsOptions(#[\SensitiveParameter] array $values): array
     {
         $root = $values['sslrootcert'] ?? null;
         $mode = self::tls($values['sslmode'] ?? null);
+        if ($root !== 'system') {
+            return ['mode' => $mode, 'root' => $root];
+        }
+        if (($mode ?? TlsMode::VerifyFull) !== TlsMode::VerifyFull) {
+            throw new \ValueError(
+                "In a PostgreSQL DSN with 'sslrootcert=system', 'sslmode' must be verify-full: the authorities of the "
+                    . 'system sign certificates for all servers, so the name in the certificate must be checked',
+            );
+        }
 
-        return [
-            'mode' => $root === 'system' ? $mode ?? TlsMode::VerifyFull : $mode,
-            'root' => $root === 'system' ? null : $root,
-        ];
+        return ['mode' => TlsMode::VerifyFull, 'root' => null];
     }
 
     /**

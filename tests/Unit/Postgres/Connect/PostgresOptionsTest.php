@@ -69,10 +69,12 @@ final class PostgresOptionsTest extends TestCase
         yield 'no limit of time' => ['postgres://u@h?connect_timeout=0', ['connectTimeout' => \INF]];
         yield 'as JDBC asks for TLS' => ['postgres://u@h?ssl=true', ['tls' => TlsMode::Require]];
         yield 'allow is prefer' => ['postgres://u@h?sslmode=allow', ['tls' => TlsMode::Prefer]];
-        yield "the system's authorities" => [
-            'postgres://u@h?sslrootcert=system',
-            ['tls' => TlsMode::VerifyFull, 'tlsCaFile' => null],
-        ];
+        foreach (['', '&sslmode=verify-full'] as $mode) {
+            yield "the system's authorities{$mode}" => [
+                "postgres://u@h?sslrootcert=system{$mode}",
+                ['tls' => TlsMode::VerifyFull, 'tlsCaFile' => null],
+            ];
+        }
         yield 'authentication' => [
             'postgres://u@h?require_auth=md5,password',
             ['authentication' => [AuthenticationMethod::Md5, AuthenticationMethod::Password]],
@@ -164,6 +166,12 @@ final class PostgresOptionsTest extends TestCase
         yield 'a query without value' => ["postgres://u:{$password}@h?sslmode", 'key=value'];
         yield 'two lists of authentication' => ['host=a user=u require_auth=md5,!none', 'not both'];
         yield 'GSSAPI' => ['host=a user=u require_auth=gss', '"gss"'];
+        foreach (['require', 'verify-ca', 'allow'] as $mode) {
+            yield "the system's authorities without a name: {$mode}" => [
+                "host=a user=u sslrootcert=system sslmode={$mode}",
+                "'sslmode' must be verify-full",
+            ];
+        }
         yield 'a certificate that is not there' => ['host=a user=u sslrootcert=/not/there', "'/not/there'"];
     }
 
