@@ -107,6 +107,24 @@ trait KeepsMeaning
         }
     }
 
+    public function testAStatementHasTheTypesOfThePermanentTableAfterTheTemporaryOne(): void
+    {
+        $connection = $this->connect(settings: ['TimeZone' => 'UTC', 'search_path' => $this->second]);
+        $at = new \DateTimeImmutable('2026-03-01 12:00:00+05:00');
+        $connection->execute('CREATE TEMPORARY TABLE events (at timestamp)');
+        $connection->execute(self::INSERT, [$at]);
+        $connection->transaction(static function (Transaction $transaction) use ($at): void {
+            $transaction->execute('DROP TABLE events');
+            $transaction->execute(self::INSERT, [$at]);
+        });
+        $connection->execute(self::INSERT, [$at]);
+
+        self::assertSame(
+            ['2026-03-01 07:00:00+00:00', '2026-03-01 07:00:00+00:00'],
+            self::times($connection, 'SELECT * FROM events'),
+        );
+    }
+
     public function testTransactionsOfOneTenantAfterAnotherHaveTheirTables(): void
     {
         $connection = $this->connect();
