@@ -98,10 +98,17 @@ final class SqlText
         ) === 1;
     }
 
-    /** Returns whether the columns are those of a cursor or of a statement that SQL has prepared: both can change. */
-    public static function hasVariableColumns(string $sql): bool
+    /**
+     * Returns false for FETCH and EXECUTE, because their cursor or statement can be replaced by one with other columns.
+     * Returns false for a text with a date such as 'today', which the server evaluates when it prepares the statement.
+     */
+    public static function mayStayPrepared(string $sql): bool
     {
-        return preg_match('~' . self::COMMENT . '^' . self::BLANK . '*+(?:FETCH|EXECUTE)\b~i', $sql) !== 0;
+        return preg_match(
+            '~' . self::COMMENT . '(?:^' . self::BLANK . '*+(?:FETCH|EXECUTE)'
+                . '|\'[\s\[({"]*+(?:now|today|tomorrow|yesterday))\b~i',
+            $sql,
+        ) === 0;
     }
 
     /**

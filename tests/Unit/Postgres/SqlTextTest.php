@@ -146,13 +146,27 @@ final class SqlTextTest extends TestCase
         }
     }
 
-    public function testTheColumnsOfAFetchAndAnExecuteAreVariable(): void
+    public function testAStatementStaysPreparedOnlyIfItsMeaningDoesNotChange(): void
     {
-        foreach (['FETCH c', "/* a */ -- b\nfetch all in c", ' Execute p (1)'] as $sql) {
-            self::assertTrue(SqlText::hasVariableColumns($sql), $sql);
+        foreach ([
+            'FETCH c',
+            "/* a */ -- b\nfetch all in c",
+            ' Execute p (1)',
+            "SELECT * FROM t WHERE at > 'yesterday'",
+            "INSERT INTO t VALUES (1, ' Now')",
+            "SELECT '[today 10:00,)'::tstzrange",
+        ] as $sql) {
+            self::assertFalse(SqlText::mayStayPrepared($sql), $sql);
         }
-        foreach (['SELECT 1', 'fetched', '-- FETCH c', 'SELECT a FROM t FETCH FIRST ROW ONLY'] as $sql) {
-            self::assertFalse(SqlText::hasVariableColumns($sql), $sql);
+        foreach ([
+            'SELECT 1',
+            'fetched',
+            '-- FETCH c',
+            'SELECT a FROM t FETCH FIRST ROW ONLY',
+            "INSERT INTO t VALUES ('a', now(), 'b')",
+            "SELECT date_trunc('day', now()) AS today, 'nowhere'",
+        ] as $sql) {
+            self::assertTrue(SqlText::mayStayPrepared($sql), $sql);
         }
     }
 

@@ -52,10 +52,9 @@ final class PreparedStatements
     /** Returns a name for a statement to prepare; '' if the statement is not going to be cached. */
     public function newName(string $sql): string
     {
-        // The server does not report that the columns of a prepared FETCH or EXECUTE have changed.
         return $this->maxStatements === 0
             || \strlen($sql) > SqlText::MAX_CACHED_BYTES
-            || SqlText::hasVariableColumns($sql)
+            || !SqlText::mayStayPrepared($sql)
             ? ''
             : $this->prefix . ++$this->lastNumber;
     }

@@ -406,6 +406,19 @@ trait PreparesStatements
         }
     }
 
+    public function testAStatementHasTheTimeOfItsExecution(): void
+    {
+        $connection = $this->connect();
+        $sql = "SELECT extract(epoch FROM 'now'::timestamptz)";
+        $stream = static fn(): mixed => iterator_to_array($connection->stream("{$sql} AS s"))[0]['s'];
+        $times = [];
+        for ($i = 0; $i < 3; ++$i) {
+            array_push($times, $connection->query($sql)->value(), $stream());
+        }
+
+        self::assertCount(6, array_unique(array_filter($times, is_string(...))));
+    }
+
     public function testAFunctionMayReplaceAStatementOfTheUsersOwn(): void
     {
         $connection = $this->connect();
