@@ -34,14 +34,15 @@ final class SessionChanges
         . self::SETTINGS_UPDATE
         . '~is';
 
-    /** Settings that change what the text of a statement means. */
+    /** Settings that change what the text of a statement means: its names, or values in it such as '2026-01-31'. */
     private const MEANING_SETTINGS = 'search_path|role|session_authorization'
-        . '|standard_conforming_strings|transform_null_equals';
+        . '|standard_conforming_strings|transform_null_equals'
+        . '|timezone|timezone_abbreviations|datestyle|intervalstyle|array_nulls|lc_monetary|xmloption';
 
     /** Matches the text after SET or RESET if the text certainly names a setting outside {@see MEANING_SETTINGS}. */
     private const OTHER_SETTING = '\s+(?:(?:LOCAL|SESSION)\s+)?(?:'
         . '(?!(?:' . self::MEANING_SETTINGS . '|ALL|AUTHORIZATION)\b)[a-z_][\w$.]*+\s*+(?:=|TO\b|;|$)'
-        . '|TIME\s+ZONE\b|(?:TRANSACTION|CONSTRAINTS|CHARACTERISTICS)\s+[\w"])';
+        . '|(?:TRANSACTION|CONSTRAINTS|CHARACTERISTICS)\s+[\w"])';
 
     private const MEANING_CHANGE_PATTERN = '~'
         . self::STATEMENT_START

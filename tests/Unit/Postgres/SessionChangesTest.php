@@ -82,13 +82,16 @@ final class SessionChangesTest extends TestCase
             "SELECT set_config(name, 'a', true) FROM t",
             'CREATE TEMP TABLE a ()', 'CREATE LOCAL /* a */ TEMPORARY TABLE a ()',
             'CREATE OR REPLACE TEMP VIEW a AS SELECT 1', 'SELECT 1 INTO TEMP a', 'CREATE TABLE pg_temp.a ()',
+            "SET TIME ZONE 'UTC'", 'set local time zone LOCAL', 'SET TimeZone TO a', 'RESET TIME ZONE',
+            "SELECT set_config('timezone', 'a', true)", "SET DateStyle = 'ISO, DMY'", 'SET IntervalStyle = a',
+            'SET array_nulls = off', "SET lc_monetary = 'a'", 'SET xmloption = document', 'SET XML OPTION DOCUMENT',
             "COPY (SELECT set_config('role', 'a', true)) TO STDOUT", 'UPDATE pg_settings SET setting = $1',
         ] as $sql) {
             yield $sql => [$sql, true];
         }
         foreach ([
             'SELECT 1', "SET LOCAL statement_timeout = '5s'", 'SET work_mem TO 1', "SET app.tenant = 'a'",
-            "SET local.search_path = 'a'", 'RESET work_mem', 'RESET work_mem ;', "SET TIME ZONE 'UTC'",
+            "SET local.search_path = 'a'", 'RESET work_mem', 'RESET work_mem ;', "SET timezones = 'a'",
             'SET TRANSACTION READ ONLY',
             'SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY', 'SET CONSTRAINTS ALL DEFERRED',
             "SELECT set_config('app.tenant', \$1, true)", 'SELECT temp FROM weather', "UPDATE a SET role = 'b'",

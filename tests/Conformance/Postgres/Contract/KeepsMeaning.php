@@ -125,6 +125,39 @@ trait KeepsMeaning
         );
     }
 
+    /** @return iterable<string, array{string, string}> a setting, and a query that returns true only with it */
+    public static function settingsOfValues(): iterable
+    {
+        yield 'TIME ZONE' => ["TIME ZONE 'Asia/Tokyo'", "SELECT '2026-01-01'::timestamptz = '2025-12-31 15:00+00'"];
+        yield 'TimeZone' => ["TimeZone = 'Asia/Tokyo'", "SELECT '2026-01-01'::timestamptz = '2025-12-31 15:00+00'"];
+        yield 'DateStyle' => ["DateStyle = 'ISO, DMY'", "SELECT '01/02/2026'::date = '2026-02-01'"];
+        yield 'IntervalStyle' => ['IntervalStyle = sql_standard', "SELECT interval '-1 2:00' = interval '-26:00'"];
+        yield 'array_nulls' => ['array_nulls = off', "SELECT ('{NULL}'::text[])[1] IS NOT NULL"];
+    }
+
+    #[DataProvider('settingsOfValues')]
+    public function testAValueInTheTextOfAStatementIsReadWithTheSettingsOfTheSession(string $setting, string $sql): void
+    {
+        $connection = $this->connect(settings: ['TimeZone' => 'UTC']);
+        $ask = static fn(PostgresLink $link): array => [
+            $link->query($sql)->value(),
+            iterator_to_array($link->stream("{$sql} AS a"))[0]['a'],
+        ];
+        foreach ([1, 2] as $_) {
+            self::assertSame([false, false], $ask($connection));
+            $within = $connection->transaction(static function (Transaction $transaction) use ($setting, $ask): array {
+                $transaction->query("SET LOCAL {$setting}");
+
+                return $ask($transaction);
+            });
+            self::assertSame([true, true], $within);
+            self::assertSame([false, false], $ask($connection));
+            $connection->query("SET {$setting}");
+            self::assertSame([true, true], $ask($connection));
+            $connection->query('RESET ALL');
+        }
+    }
+
     public function testTransactionsOfOneTenantAfterAnotherHaveTheirTables(): void
     {
         $connection = $this->connect();

@@ -330,6 +330,19 @@ trait UndoesChanges
         self::assertSame('COMMIT', Observer::ask("SELECT query FROM pg_stat_activity WHERE pid = {$pid}")[0]['query']);
     }
 
+    public function testADateInAStatementHasNoTimeZoneOfAnEarlierBorrower(): void
+    {
+        $pool = $this->pool(1);
+        $sql = "SELECT '2026-01-01'::timestamptz = '2025-12-31 15:00+00'";
+        $connection = $pool->acquire();
+        $connection->execute("SET TIME ZONE 'Asia/Tokyo'");
+        self::assertTrue($connection->query($sql)->value());
+        $connection->release();
+
+        self::assertFalse($pool->query($sql)->value());
+        self::assertSame(1, $pool->statistics()['opened_total']);
+    }
+
     public function testStatementsStayPreparedForTheNextBorrower(): void
     {
         $pool = $this->pool(1);
