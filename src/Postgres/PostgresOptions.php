@@ -235,7 +235,13 @@ final readonly class PostgresOptions
                 throw new \ValueError("The option {$name} must not contain NUL bytes");
             }
         }
-        foreach (array_keys($this->settings) as $name) {
+        foreach ($this->settings as $name => $value) {
+            $isEncoding = strcasecmp("{$name}", 'client_encoding') === 0;
+            if ($isEncoding && preg_match('~^(?:utf-?8|unicode)$~iD', $value) !== 1) {
+                throw new \ValueError(
+                    'The setting client_encoding must be UTF8, because the client sends and reads UTF-8 only',
+                );
+            }
             if (preg_match('~^[a-z_][a-z0-9_$]*(?:\.[a-z_][a-z0-9_$]*)*$~iD', "{$name}") !== 1) {
                 throw new \ValueError(
                     'The keys of the option settings must be names of PostgreSQL settings, not '

@@ -62,6 +62,10 @@ final class PostgresOptionsTest extends TestCase
             'postgres://u@h?options=-c%20search_path%3Da%2Cb%20--work-mem%3D4MB%20-cx.y%3Da%5C%20b',
             ['settings' => ['search_path' => 'a,b', 'work_mem' => '4MB', 'x.y' => 'a b']],
         ];
+        yield 'the encoding' => [
+            'postgres://u@h?options=-cclient_encoding%3Dutf-8',
+            ['settings' => ['client_encoding' => 'utf-8']],
+        ];
         yield 'a long option' => [
             'postgres://u@h?options=-ca.b%3D' . str_repeat('x', 50_000),
             ['settings' => ['a.b' => str_repeat('x', 50_000)]],
@@ -414,6 +418,10 @@ final class PostgresOptionsTest extends TestCase
         yield 'a name that is no setting' => [
             static fn() => new PostgresOptions(user: 'u', settings: ["a'b" => '']),
             "must be names of PostgreSQL settings, not \"a'b\"",
+        ];
+        yield 'another encoding' => [
+            static fn() => PostgresOptions::fromDsn('user=u host=h options=--Client-Encoding=LATIN1'),
+            'client_encoding must be UTF8',
         ];
         yield 'no authentication at all' => [
             static fn() => new PostgresOptions(user: 'u', authentication: []),
