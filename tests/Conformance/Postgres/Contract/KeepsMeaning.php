@@ -107,6 +107,22 @@ trait KeepsMeaning
         }
     }
 
+    public function testAStatementNamesATableAndAFunctionThatAreCreatedLater(): void
+    {
+        $connection = $this->connect(settings: ['search_path' => "{$this->first}, {$this->second}"]);
+        Observer::ask("DROP TABLE {$this->first}.events");
+        $function = 'RETURNS text LANGUAGE sql AS $$SELECT';
+        $connection->execute("CREATE FUNCTION {$this->first}.f(float8) {$function} 'old'$$");
+        $connection->execute(self::INSERT, ['2026-03-01']);
+        self::assertSame('old', $connection->query('SELECT f(1)')->value());
+        $connection->execute("CREATE TABLE {$this->first}.events (at timestamp)");
+        $connection->execute("CREATE FUNCTION {$this->first}.f(int) {$function} 'new'$$");
+        $connection->execute(self::INSERT, ['2026-03-01']);
+
+        self::assertSame('new', $connection->query('SELECT f(1)')->value());
+        self::assertSame(1, $connection->query("SELECT count(*) FROM {$this->first}.events")->value());
+    }
+
     public function testAStatementHasTheTypesOfThePermanentTableAfterTheTemporaryOne(): void
     {
         $connection = $this->connect(settings: ['TimeZone' => 'UTC', 'search_path' => $this->second]);
