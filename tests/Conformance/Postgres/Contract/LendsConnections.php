@@ -136,6 +136,13 @@ trait LendsConnections
         $pool->close();
 
         $pool = $this->pool(1, acquireTimeout: 0.02);
+        Eventually::holds(static function () use ($pool): bool {
+            try {
+                return $pool->query('SELECT 1')->value() === 1;
+            } catch (PostgresException) {
+                return false; // the login is not finished
+            }
+        }, 'the pool has its connection');
         $connection = $pool->acquire();
         self::assertFailsInItsCallers(PoolTimeoutException::class, static fn() => $pool->query('SELECT 1'));
         $connection->release();
