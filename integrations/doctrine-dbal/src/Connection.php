@@ -28,9 +28,6 @@ final class Connection implements DriverConnection
     /** SQLSTATE of lastval() when the session has used no sequence: object_not_in_prerequisite_state. */
     private const NO_SEQUENCE_USED = '55000';
 
-    /** Statements that may change the types of parameters and columns of prepared statements. */
-    private const CHANGES_SCHEMA = '~^\s*+(?:ALTER|CREATE|DROP)\b~i';
-
     /** Statements that end a transaction, or set or end a savepoint. If one is refused, $isAborted becomes true. */
     private const TRANSACTION_CONTROL = '~^(?:\s|/\*.*?\*/)*+(?:COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b~is';
 
@@ -116,21 +113,15 @@ final class Connection implements DriverConnection
         return new Statement($this, NumberedParameters::of($sql));
     }
 
-    /**
-     * Executes one statement, or a script: several statements in one string. The rows of a script can't be fetched.
-     *
-     * After CREATE, ALTER or DROP, the types in prepared statements may be out of date. So this method sends an empty
-     * script, because any script makes the connection prepare its statements again.
-     */
+    /** Executes one statement, or a script: several statements in one string. The rows of a script can't be fetched. */
     public function query(string $sql): Result
     {
-        $isScript = str_contains($sql, ';') && $this->isScript($sql);
-        $result = $isScript ? new Result(null) : $this->run($sql, []);
-        if ($isScript || preg_match(self::CHANGES_SCHEMA, $sql) === 1) {
-            $this->runScript($isScript ? $sql : '');
+        if (!str_contains($sql, ';') || !$this->isScript($sql)) {
+            return $this->run($sql, []);
         }
+        $this->runScript($sql);
 
-        return $result;
+        return new Result(null);
     }
 
     /** Executes SQL as {@see query()} does, and returns the number of affected rows: 0 for a script. */
