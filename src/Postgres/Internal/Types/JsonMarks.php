@@ -82,7 +82,7 @@ final class JsonMarks
     /** Returns whether PHP's JSON functions read and write the number without a change. */
     private static function isExact(string $number): bool
     {
-        return preg_match('/^(?:0|-?[1-9]\d{0,17})$/D', $number) === 1
+        return (string) (int) $number === $number
             || is_numeric($number)
             && is_finite((float) $number)
             && strpbrk($number, '.eE') !== false

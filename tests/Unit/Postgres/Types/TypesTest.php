@@ -272,6 +272,17 @@ final class TypesTest extends TestCase
         self::assertSame('["done",18446744073709551616]', $fiber->getReturn());
     }
 
+    public function testLosslessJsonHasIntegersUpToThoseOfPhp(): void
+    {
+        $types = new Types(JsonMode::Lossless);
+        foreach ([0, -1, 1234567890123456789, \PHP_INT_MAX, \PHP_INT_MIN] as $integer) {
+            self::assertSame([$integer], $types->decode(3802, "[{$integer}]"));
+        }
+        foreach (['9223372036854775808', '-9223372036854775809', '-0', '1e2'] as $number) {
+            self::assertEquals([new JsonNumber($number)], $types->decode(3802, "[{$number}]"));
+        }
+    }
+
     public function testJsonWithinAJsonSerializeIsAsElsewhere(): void
     {
         $number = new JsonNumber('18446744073709551616');
