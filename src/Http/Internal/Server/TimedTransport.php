@@ -197,7 +197,7 @@ final class TimedTransport
         }
     }
 
-    /** @return bool whether the fiber was suspended because the kernel did not accept all bytes immediately */
+    /** @return bool whether the fiber was suspended because the kernel did not accept all bytes, or the write failed */
     public function flushAndWait(): bool
     {
         $out = $this->outgoing;
@@ -208,7 +208,7 @@ final class TimedTransport
         if ($this->transport->isBroken()) {
             $this->abort();
 
-            return false;
+            return true;
         }
         $this->enterWrite(Phase::Write);
         ($this->writers ??= new FiberQueue())->wait();

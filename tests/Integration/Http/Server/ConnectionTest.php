@@ -233,6 +233,27 @@ final class ConnectionTest extends HttpServerTestCase
         self::assertLessThan(90, $handled);
     }
 
+    /** The server notices the reset only when it sends the first response. */
+    public function testNoPipelinedRequestIsHandledOnAConnectionThatHasFailed(): void
+    {
+        /** @var RawClient|null $client */
+        $client = null;
+        $handled = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$client, &$handled): Response {
+            $handled[] = $request->getRequestTarget();
+            \count($handled) === 1 ? $client?->reset() : null;
+
+            return Response::text(str_repeat('x', 100_000));
+        });
+        $client = $this->client();
+        $client->send("GET /first HTTP/1.1\r\nHost: a\r\n\r\nGET /second HTTP/1.1\r\nHost: a\r\n\r\n");
+
+        Eventually::holds(static function () use (&$handled): bool {
+            return $handled !== [];
+        }, 'the first request is handled');
+        self::assertSame([['/first'], 0], [$handled, $this->server()->statistics()->connections]);
+    }
+
     public function testARequestMayArriveInAnyPieces(): void
     {
         $this->serve(
