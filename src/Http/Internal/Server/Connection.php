@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 use Psr\Http\Message\ResponseInterface;
+use Revolt\EventLoop\FiberLocal;
 use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\Internal\App\HandlerResult;
 use Spindle\Http\Internal\Message\BadMessageException;
@@ -290,6 +291,7 @@ final class Connection implements TransportEvents
                     $more = !$timed->closeAfterResponse; // more requests may have arrived during the wait
                 }
                 if ($more) {
+                    FiberLocal::clear(); // the next request must not get values of this one
                     $turnStart = min($turnStart, $timed->answeredAt);
                     if ($timed->answeredAt - $turnStart > self::TURN_NANOSECONDS) {
                         [$turnStart, $more] = [\PHP_INT_MAX, $this->letOthersServe()];

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Integration\Http\Server;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Psr\Http\Message\ServerRequestInterface;
 use Revolt\EventLoop;
+use Revolt\EventLoop\FiberLocal;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
 use Spindle\Tests\Eventually;
@@ -252,6 +253,21 @@ final class ConnectionTest extends HttpServerTestCase
             return $handled !== [];
         }, 'the first request is handled');
         self::assertSame([['/first'], 0], [$handled, $this->server()->statistics()->connections]);
+    }
+
+    public function testPipelinedRequestsShareNoFiberLocalValues(): void
+    {
+        /** @var FiberLocal<string> $last */
+        $last = new FiberLocal(static fn(): string => 'nothing');
+        $this->serve(static function (ServerRequestInterface $request) use ($last): Response {
+            $found = $last->get();
+            $last->set($request->getRequestTarget());
+
+            return Response::text($found);
+        });
+        $client = $this->client()->send(str_repeat("GET / HTTP/1.1\r\nHost: a\r\n\r\n", 2));
+
+        self::assertSame(['nothing', 'nothing'], [$client->response()->body, $client->response()->body]);
     }
 
     public function testARequestMayArriveInAnyPieces(): void
