@@ -38,6 +38,7 @@ final class Routes
             '/pid' => Response::text((string) getmypid()),
             '/body' => Response::text((string) \strlen((string) $request->getBody())),
             '/upload' => self::upload($request),
+            '/files' => self::openFiles((float) $query),
             '/large' => Response::text(str_repeat('x', (int) $query)),
             default => Response::text("hello from {$path}"),
         };
@@ -141,5 +142,22 @@ final class Routes
         }
 
         return Response::text('forked');
+    }
+
+    /** Keeps the process from having a free descriptor for some time, without keeping the event loop running. */
+    private static function openFiles(float $seconds): Response
+    {
+        $files = [];
+        $repeat = EventLoop::unreference(EventLoop::repeat(0.005, static function () use (&$files): void {
+            while (($file = @fopen('/dev/null', 'r')) !== false) {
+                $files[] = $file;
+            }
+        }));
+        EventLoop::unreference(EventLoop::delay($seconds, static function () use (&$files, $repeat): void {
+            EventLoop::cancel($repeat);
+            $files = [];
+        }));
+
+        return Response::text('soon');
     }
 }

@@ -116,6 +116,19 @@ final class ManyClientsTest extends TidyTestCase
         );
     }
 
+    /** Nothing but the listening socket keeps the event loop of this server running. */
+    public function testAServerWithoutConnectionsSurvivesAFullDescriptorTable(): void
+    {
+        $server = $this->startServer(limits: 'ulimit -n 64');
+        $first = $server->client()->get('/files?1', "Connection: close\r\n");
+        self::assertSame(['soon', true], [$first->response()->body, $first->isEnded()]);
+        $first->close();
+        Eventually::holds(static fn(): bool => $server->descriptors() === 64, 'all descriptors are in use');
+
+        self::assertSame('hello from /late', $this->ask($server, '/late'));
+        self::assertStringContainsString('too many files are open', implode("\n", $server->log()));
+    }
+
     public function testClientsWhoseHeadsNeverEndAreClosedWhileOthersAreServed(): void
     {
         $server = $this->startServer(options: new HttpServerOptions(headTimeout: 2, maxConnectionsPerAddress: 5_000));

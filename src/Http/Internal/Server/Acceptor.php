@@ -222,6 +222,7 @@ final class Acceptor
     {
         EventLoop::disable($this->watcher);
         $this->timer === null ? null : EventLoop::cancel($this->timer);
-        $this->timer = EventLoop::unreference(EventLoop::delay($seconds, $this->resume(...)));
+        // The timer is referenced, as the watcher is: without connections, the event loop would end.
+        $this->timer = EventLoop::delay($seconds, $this->resume(...));
     }
 }
