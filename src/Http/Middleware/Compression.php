@@ -10,6 +10,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
+use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Http\Internal\Middleware\Body;
 use Spindle\Http\Internal\Middleware\GzipStream;
 use Spindle\Http\Internal\Middleware\Preferences;
@@ -106,10 +107,12 @@ final readonly class Compression implements MiddlewareInterface
     {
         $body = Body::of($response);
         $size = \is_string($body) ? \strlen($body) : Body::size($response);
+        // A stream that does not know its size, such as a non-blocking pipe, may have no bytes at present.
+        $isAvailable = \is_string($body) || StreamSize::of($body) > 0;
         $response = self::withWeakTag($response)
             ->withHeader('Content-Encoding', 'gzip')
             ->withoutHeader('Accept-Ranges');
-        if ($isHead || $size === null || $size > self::MAX_SINGLE_PASS_BYTES) {
+        if ($isHead || !$isAvailable || $size > self::MAX_SINGLE_PASS_BYTES) {
             return $response->withoutHeader('Content-Length')->withBody(new GzipStream(
                 \is_string($body) ? Stream::create($body) : $body,
                 $size,

@@ -122,6 +122,23 @@ final class CompressionTest extends TestCase
         self::assertSame('ab', gzdecode(self::readBy($body, 100)));
     }
 
+    /** The middleware can't wait until a non-blocking pipe has bytes, but the server can. */
+    public function testABodyThatMayHaveNothingYetIsReadWhileItIsSent(): void
+    {
+        $source = new Pieces([str_repeat('a', 1000), '', str_repeat('b', 1000)]);
+        $source->meanwhile = static fn(): never => throw new \LogicException('It is read too early');
+        $response = self::answer(
+            new Response(200, ['Content-Type' => 'text/plain', 'Content-Length' => '2000'], $source),
+        );
+        $source->meanwhile = null;
+
+        self::assertFalse($response->hasHeader('Content-Length'));
+        self::assertSame(
+            str_repeat('a', 1000) . str_repeat('b', 1000),
+            gzdecode(self::readBy($response->getBody(), 100)),
+        );
+    }
+
     public function testASeekableBodyIsCompressedFromItsBeginning(): void
     {
         foreach ([3000, 200_000] as $size) {
