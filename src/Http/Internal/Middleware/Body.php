@@ -20,8 +20,9 @@ final class Body
     }
 
     /**
-     * Returns the size in bytes. If the body reports the size 0, as a pipe does, or no size, returns the value of
-     * Content-Length. If that field is missing or invalid, returns 0 for a reported size of 0, and null for no size.
+     * Returns the size in bytes. If the body reports the size 0 or no size, returns the value of Content-Length. If
+     * that field is missing or invalid, returns 0 for an empty body, and null otherwise. A pipe reports the size 0, so
+     * a body of size 0 counts as empty only if it is a string or seekable.
      */
     public static function size(ResponseInterface $response): ?int
     {
@@ -32,6 +33,10 @@ final class Body
         }
         $length = $response->getHeaderLine('Content-Length');
 
-        return preg_match('/^\d{1,18}$/D', $length) === 1 ? (int) $length : $size;
+        return match (true) {
+            preg_match('/^\d{1,18}$/D', $length) === 1 => (int) $length,
+            \is_string($body) || $body->isSeekable() => $size,
+            default => null,
+        };
     }
 }

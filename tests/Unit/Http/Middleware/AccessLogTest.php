@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Middleware;
 
 use Nyholm\Psr7\ServerRequest;
+use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Psr\Log\AbstractLogger;
@@ -16,6 +17,7 @@ use Spindle\Http\Middleware\AccessLogException;
 use Spindle\Http\Response;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\ReadsErrorLog;
+use Spindle\Tests\Streams;
 use Spindle\Tests\Text;
 
 final class AccessLogTest extends TestCase
@@ -92,6 +94,15 @@ final class AccessLogTest extends TestCase
     public function testTheSizeIsWhatIsSent(string $method, Response $response, string $logged): void
     {
         self::assertStringContainsString("\" {$logged} \"", $this->lineOf(new ServerRequest($method, '/'), $response));
+    }
+
+    public function testAPipeHasNoKnownSize(): void
+    {
+        $records = new Records();
+        $response = new Response(200, [], Stream::create(Streams::pair()[0]));
+        AccessLog::toLogger($records)->process(new ServerRequest('GET', '/'), new Handler($response));
+
+        self::assertNull($records->all[0]['context']['bytes']);
     }
 
     public function testTheResponseIsPassedOnUnchanged(): void

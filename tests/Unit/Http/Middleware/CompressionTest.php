@@ -16,6 +16,7 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Middleware\Compression;
 use Spindle\Http\Response;
 use Spindle\Tests\Http\CallbackStream;
+use Spindle\Tests\Streams;
 
 #[RequiresPhpExtension('zlib')]
 final class CompressionTest extends TestCase
@@ -137,6 +138,18 @@ final class CompressionTest extends TestCase
             str_repeat('a', 1000) . str_repeat('b', 1000),
             gzdecode(self::readBy($response->getBody(), 100)),
         );
+    }
+
+    /** PHP reports the size 0 for each pipe. */
+    public function testAPipeIsCompressed(): void
+    {
+        [$reader, $writer] = Streams::pair();
+        fwrite($writer, str_repeat('x', 3000));
+        fclose($writer);
+        $response = self::answer(new Response(200, ['Content-Type' => 'text/plain'], Stream::create($reader)));
+
+        self::assertSame(['gzip'], $response->getHeader('Content-Encoding'));
+        self::assertSame(str_repeat('x', 3000), gzdecode(self::readBy($response->getBody(), 100)));
     }
 
     public function testASeekableBodyIsCompressedFromItsBeginning(): void
