@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Internal\Middleware\Body;
+use Spindle\Http\Internal\Server\ResponseWriter;
 
 /**
  * One request in an access log. The properties are not escaped; {@see combined()} escapes them.
@@ -58,7 +59,7 @@ final readonly class AccessLogEntry
     ): self {
         $client = $request->getAttribute('client-ip') ?? $request->getServerParams()['REMOTE_ADDR'] ?? '';
         $id = $request->getAttribute('request-id');
-        $hasBody = $request->getMethod() !== 'HEAD' && $status !== 204 && $status !== 304;
+        $hasBody = $request->getMethod() !== 'HEAD' && !isset(ResponseWriter::BODILESS_STATUSES[$status]);
 
         return new self(
             $request->getMethod(),

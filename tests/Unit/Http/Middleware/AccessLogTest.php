@@ -86,6 +86,7 @@ final class AccessLogTest extends TestCase
         yield 'a length that is none' => ['GET', Response::text('abc')->withHeader('Content-Length', 'many'), '200 3'];
         yield 'HEAD' => ['HEAD', Response::text('abc')->withHeader('Content-Length', '3'), '200 -'];
         yield '204' => ['GET', Response::text('abc', 204), '204 -'];
+        yield '205' => ['GET', Response::text('abc', 205), '205 -'];
         yield '304' => ['GET', Response::text('', 304, ['Content-Length' => '5']), '304 -'];
         yield 'an error' => ['GET', Response::text('abcd', 404), '404 4'];
     }
