@@ -116,6 +116,9 @@ final class SymfonyFile implements StreamInterface
             return null;
         }
         $size = fstat($this->resource)['size'] ?? null;
+        if ($size === 0 && $this->secondReader()->read(1) !== '') {
+            return null; // a file of /proc
+        }
 
         return $size === null ? null : max(0, $size - $this->start);
     }

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Unit\Http\Client;
 
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Internal\Client\SymfonyFile;
+use Spindle\Tests\Streams;
 
 final class SymfonyFileTest extends TestCase
 {
@@ -22,5 +23,20 @@ final class SymfonyFileTest extends TestCase
         self::assertIsResource($filter, 'PHP then reports the size before the filter');
         $this->expectExceptionObject(new \RuntimeException('The size of the resource is unknown'));
         $file->seek(-2, \SEEK_END);
+    }
+
+    /** PHP reports the size 0 for it. */
+    public function testTheSizeOfAFileOfProcIsUnknownAndNotReportedAsRead(): void
+    {
+        $read = 0;
+        $file = new SymfonyFile(Streams::open('/proc/self/cmdline', 'r'));
+        $file->onRead = static function (int $bytes) use (&$read): void {
+            $read += $bytes;
+        };
+
+        self::assertSame([null, 0], [$file->getSize(), $read]);
+        self::assertSame(file_get_contents('/proc/self/cmdline'), $file->getContents());
+        self::assertSame(\strlen((string) file_get_contents('/proc/self/cmdline')), $read);
+        self::assertSame(0, (new SymfonyFile(Streams::open('/dev/null', 'r')))->getSize());
     }
 }
