@@ -43,6 +43,8 @@ final class HttpServer implements Lifecycle
 {
     use NotCopyable;
 
+    private const MAX_DELAY_SECONDS = 1e9;
+
     private readonly Application $application;
     private readonly HttpServerOptions $options;
     private readonly Service $service;
@@ -356,10 +358,10 @@ final class HttpServer implements Lifecycle
         foreach ($this->service->connections as $connection) {
             $connection->stop($deadline);
         }
-        if (!$this->hasEnded() && $timeout !== \INF) {
-            $this->closeTimers[] = EventLoop::delay($timeout, fn() => $this->closeUnanswered($timeout));
-        }
         if (!$this->hasEnded()) {
+            // Even if the timeout is infinite, the timer keeps the event loop running.
+            $delay = min($timeout, self::MAX_DELAY_SECONDS);
+            $this->closeTimers[] = EventLoop::delay($delay, fn() => $this->closeUnanswered($timeout));
             $this->ending->waitOrKill($cancellation, $this->kill(...));
         }
     }

@@ -299,6 +299,18 @@ final class StoppingTest extends HttpServerTestCase
         $this->gate->complete();
     }
 
+    public function testAStopWithoutATimeoutKeepsTheEventLoopRunning(): void
+    {
+        $this->serveGated(new HttpServerOptions(stopTimeout: \INF, handlerTimeout: 0.2));
+        $client = $this->client()->get('/wait');
+        Eventually::holds(fn(): bool => $this->server()->statistics()->inFlight === 1, 'the handler has begun');
+        $client->end();
+        $this->server()->close();
+
+        self::assertSame([503, ''], [$client->response()->status, $client->rest()]);
+        $this->gate->complete();
+    }
+
     #[RequiresPhpExtension('sockets')]
     public function testALoggerThatSuspendsDoesNotDelayTheEndAtTheTimeout(): void
     {
