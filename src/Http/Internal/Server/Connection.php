@@ -383,6 +383,7 @@ final class Connection implements TransportEvents
         }
         $this->exchange = null;
         $exchange->ended = true;
+        $exchange->cancellation?->cancel(); // the application may keep the request
         if ($head->length !== 0) {
             $this->bodyReader?->wake();
             $this->responder->release($exchange);

@@ -294,6 +294,25 @@ final class HandlerTest extends HttpServerTestCase
         }, 'it is requested');
     }
 
+    public function testTheCancellationIsRequestedAfterTheResponseEvenIfTheRequestIsKept(): void
+    {
+        $kept = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$kept): Response {
+            $cancellation = $request->getAttribute(Cancellation::class);
+            \assert($cancellation instanceof Cancellation);
+            $kept[] = [$request, $cancellation];
+
+            return Response::stream([$cancellation->isRequested() ? 'too early' : 'not yet']);
+        });
+        $client = $this->client();
+
+        self::assertSame('not yet', $client->get('/')->response()->body);
+        self::assertSame('not yet', $client->request('POST', '/', body: 'x')->response()->body);
+        Eventually::holds(static function () use (&$kept): bool {
+            return array_map(static fn(array $pair): bool => $pair[1]->isRequested(), $kept) === [true, true];
+        }, 'both are requested');
+    }
+
     public function testAHandlerCanWaitForAnotherFiber(): void
     {
         $this->serve(static function (): Response {
