@@ -72,7 +72,7 @@ final class UploadedFile implements UploadedFileInterface
             $this->copy($file, $temporaryPath, $targetPath);
             self::callOrThrow(static fn() => rename($temporaryPath, $targetPath), $targetPath);
             $this->stream = null;
-        } catch (UploadException $exception) {
+        } catch (\Throwable $exception) {
             $this->file = $file;
             $this->released ? $this->release() : null; // the request has ended during the copy
             throw $exception;

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Unit\Http\Form;
 
 use PHPUnit\Framework\Attributes\TestWith;
 use Revolt\EventLoop;
+use Revolt\EventLoop\UncaughtThrowable;
 use Spindle\Http\Internal\Form\UploadedFile;
 use Spindle\Http\Internal\Form\UploadException;
 use Spindle\Tests\OwnDirectory;
@@ -232,6 +233,22 @@ final class UploadedFileTest extends TidyTestCase
         self::assertSame(['folder'], Text::names($this->path()));
         $file->moveTo($this->path('folder/target'));
         self::assertStringEqualsFile($this->path('folder/target'), '12345');
+    }
+
+    public function testAMoveWhoseWaitFailsCanBeRepeated(): void
+    {
+        $size = 4 << 20;
+        $file = new UploadedFile(self::content(str_repeat('x', $size)), $size);
+        EventLoop::queue(static fn(): never => throw new \RuntimeException('from another fiber'));
+        try {
+            $file->moveTo($this->path('target'));
+            self::fail('It was moved');
+        } catch (UncaughtThrowable) {
+            self::assertSame([], Text::names($this->path()));
+        }
+        $file->moveTo($this->path('target'));
+
+        self::assertSame($size, filesize($this->path('target')));
     }
 
     public function testAFullDiskLeavesNothingThere(): void
