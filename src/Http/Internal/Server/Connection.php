@@ -218,7 +218,12 @@ final class Connection implements TransportEvents
             $timed->discardReceived();
         } elseif ($bytes !== null) {
             $this->parser->push($bytes);
-            $this->serving ? $this->handleBytes() : $this->serve();
+            try {
+                $this->serving ? $this->handleBytes() : $this->serve();
+            } catch (\Throwable $failure) { // for example from a destructor of the application
+                $this->close();
+                throw $failure;
+            }
         }
     }
 

@@ -10,6 +10,7 @@ use Amp\DeferredFuture;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
+use Revolt\EventLoop;
 use Revolt\EventLoop\Driver\StreamSelectDriver;
 use Spindle\Http\Application;
 use Spindle\Http\ClientDisconnectedException;
@@ -178,6 +179,24 @@ final class HandlerTest extends HttpServerTestCase
 
         self::assertSame([500, 500], [$client->response()->status, $client->response()->status]);
         self::assertContainsOnlyInstancesOf(\InvalidArgumentException::class, $this->log()->failures());
+    }
+
+    public function testAnExceptionOfADestructorEndsTheConnection(): void
+    {
+        $thrown = [];
+        EventLoop::setErrorHandler(static function (\Throwable $failure) use (&$thrown): void {
+            $thrown[] = $failure->getMessage();
+        });
+        try {
+            $this->serve(static fn(): Response => new Response(200, [], new ThrowingDestructor()));
+            $client = $this->client()->request('HEAD', '/');
+
+            self::assertTrue($client->isEnded());
+            self::assertSame([ThrowingDestructor::MESSAGE], $thrown);
+            self::assertSame(0, $this->server()->statistics()->connections);
+        } finally {
+            EventLoop::setErrorHandler(null);
+        }
     }
 
     public function testALoggerThatFailsHarmsNoRequest(): void
