@@ -297,6 +297,29 @@ final class LimitsTest extends HttpServerTestCase
         self::assertSame('', $client->rest());
     }
 
+    public function testALoggerThatSuspendsDelaysNoOtherDeadline(): void
+    {
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $logger = new SuspendingLogger();
+        $this->serve(static function () use ($gate): Response {
+            $gate->getFuture()->await();
+
+            return Response::text('unused');
+        }, new HttpServerOptions(handlerTimeout: 0.2), logger: $logger);
+        $this->client()->get('/');
+        $this->client()->get('/');
+
+        // After 2 s, the end of the first connection would check all deadlines again.
+        Eventually::holds(
+            fn(): bool => $this->server()->statistics()->answeredRequests === [503 => 2],
+            'both are answered',
+            1.5,
+        );
+        $gate->complete();
+        $logger->release();
+    }
+
     public function testAHandlerThatEndsAtItsDeadlineIsNotAnError(): void
     {
         $this->serve(static function (ServerRequestInterface $request): Response {

@@ -216,7 +216,8 @@ final class Responder
         $this->countAnswer(503, $exchange, (int) hrtime(true));
         $this->refuse(503, 'The request took too long', $exchange->head->method);
         $exchange->cancel(ClientDisconnectedException::handlerTimeout($seconds));
-        $this->service->logger->warning(
+        // In another fiber, because a logger may suspend, and other deadlines may have passed too.
+        (new \Fiber($this->service->logger->warning(...)))->start(
             "The handler of {method} {target} did not answer within {$seconds} s",
             $exchange->logFields(),
         );
