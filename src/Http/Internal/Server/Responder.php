@@ -131,13 +131,13 @@ final class Responder
                 $this->body = $body;
                 $this->service->stopping ? $body->stop() : null;
                 if ($exchange->awaitsContinue()) {
-                    // The code that creates the first piece may read the request body. This read sends "100 Continue",
-                    // which must be sent before the head of the response.
+                    // If the first piece needs the request body, "100 Continue" is sent here, before the head.
                     $pieces->current();
-                    $this->isCurrent($exchange) || throw ClientDisconnectedException::closed();
-                    $headStart = $headEnd = \strlen($timed->outgoing);
                 }
             }
+            // Methods of the stream may have suspended this fiber, so collected responses may have been sent.
+            $this->isCurrent($exchange) || throw ClientDisconnectedException::closed();
+            $headStart = $headEnd = \strlen($timed->outgoing);
             $keepAlive = $keepAlive && !$body->endsByClose();
             $timed->outgoing .= $this->service->writer->head(
                 $response,

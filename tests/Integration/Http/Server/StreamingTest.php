@@ -370,6 +370,18 @@ final class StreamingTest extends HttpServerTestCase
         self::assertTrue($stream->closed);
     }
 
+    public function testABodyThatWaitsInItsRewindAndThenFailsIsReplacedByAnError(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => $request->getRequestTarget() === '/first'
+            ? Response::text('collected')
+            : new Response(200, ['X' => 'dropped'], new SlowRewind()));
+        $client = $this->client()->get('/first')->get('/second');
+
+        self::assertSame('collected', $client->response()->body);
+        $response = $client->response();
+        self::assertSame([500, null], [$response->status, $response->header('x')]);
+    }
+
     public function testABodyThatFailsBeforeItsFirstPieceIsAnsweredWithAnError(): void
     {
         $this->serve(
