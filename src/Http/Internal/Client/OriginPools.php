@@ -96,9 +96,10 @@ final class OriginPools
         );
     }
 
+    /** Keeps the timer of the deadlines: a fiber may still read the body of a response. */
     public function __destruct()
     {
-        $this->stopTimers();
+        EventLoop::cancel($this->idleTimer);
     }
 
     public function for(Url $url, ?Url $proxy, RequestOptions $options): OriginPool

@@ -1345,6 +1345,18 @@ final class ServerFaultsTest extends TestCase
         self::assertSame(0, $this->client()->statistics()['connections']);
     }
 
+    public function testAReadOfABodyHasItsTimeLimitAlsoAfterTheClientWasDestroyed(): void
+    {
+        $this->serve(ScriptedServer::answering("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab"));
+        $client = new HttpClient(new HttpClientOptions(request: new RequestOptions(readTimeout: 0.2)));
+        $body = $client->get($this->url())->getBody();
+        $read = Async::run(static fn(): \Throwable => self::failure(static fn() => $body->getContents()));
+        delay(0); // the fiber waits for the rest of the body
+        unset($client);
+
+        self::assertInstanceOf(RequestTimeoutException::class, $read->await(new TimeoutCancellation(5)));
+    }
+
     private static function endless(Socket $socket, ScriptedServer $server): void
     {
         $server->readRequest($socket);
