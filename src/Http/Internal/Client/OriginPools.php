@@ -96,9 +96,13 @@ final class OriginPools
         );
     }
 
-    /** Keeps the timer of the deadlines: a fiber may still read the body of a response. */
+    /**
+     * Closes the connections, because a response may keep a pool in memory for longer. Keeps the timer of the
+     * deadlines: a fiber may still read the body of a response.
+     */
     public function __destruct()
     {
+        $this->close();
         EventLoop::cancel($this->idleTimer);
     }
 

@@ -1357,6 +1357,26 @@ final class ServerFaultsTest extends TestCase
         self::assertInstanceOf(RequestTimeoutException::class, $read->await(new TimeoutCancellation(5)));
     }
 
+    #[TestWith([self::OK])]
+    #[TestWith(["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", 'ok'])]
+    public function testAResponseKeepsNoConnectionOpenWithoutItsClient(string $answer, string $rest = ''): void
+    {
+        $hasEnded = false;
+        $this->serve(static function (Socket $socket, ScriptedServer $server) use (&$hasEnded, $answer, $rest): void {
+            $server->readRequest($socket);
+            $socket->write($answer);
+            delay(0.01);
+            $socket->write($rest);
+            $hasEnded = $socket->read() === null;
+        });
+        $response = (new HttpClient())->get($this->url());
+
+        self::assertSame('ok', (string) $response->getBody());
+        Eventually::holds(static function () use (&$hasEnded): bool {
+            return $hasEnded;
+        }, 'the server sees the end of the connection');
+    }
+
     private static function endless(Socket $socket, ScriptedServer $server): void
     {
         $server->readRequest($socket);
