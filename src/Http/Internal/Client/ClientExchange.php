@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Client;
 
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\RequestOptions;
+use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\HeadReader;
 use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Internal\Network\ClientTls;
@@ -116,6 +117,9 @@ final class ClientExchange
         // Only a relaying proxy gets the caller's Proxy-Authorization. Credentials in the proxy's URL replace it.
         if ($this->targetPrefix === '' || $this->proxyAuthorization !== '') {
             unset($fields['proxy-authorization']);
+        }
+        if (isset($fields['connection']) && \in_array('close', Fields::members($fields['connection'][1]), true)) {
+            $this->connection->isReusable = false; // RFC 9112, 9.6: no request may follow
         }
         foreach ($fields as $key => [$name, $values]) {
             if ($key === 'content-length' || $key === 'transfer-encoding' || $key === 'expect') {

@@ -778,6 +778,18 @@ final class HttpClientTest extends TestCase
         $server->close();
     }
 
+    #[TestWith(['close', 0])]
+    #[TestWith(['TE, Close', 0])]
+    #[TestWith(['keep-alive', 1])]
+    public function testAConnectionIsClosedIfItsRequestSaysSo(string $option, int $connections): void
+    {
+        $server = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
+
+        self::assertSame('ok', (string) $this->http()->get($server->url(), ['Connection' => $option])->getBody());
+        self::assertSame($connections, $this->http()->statistics()['connections']);
+        $server->close();
+    }
+
     public function testABodyWithoutALengthEndsWithTheConnection(): void
     {
         $server = new ScriptedServer(static function (Socket $socket, ScriptedServer $server): void {
