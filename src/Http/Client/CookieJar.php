@@ -22,6 +22,7 @@ use Spindle\Http\Internal\Client\Url;
  *     isHostOnly: bool,
  *     isSecure: bool,
  *     expires: int,
+ *     number: int,
  * }
  */
 final class CookieJar implements \Countable
@@ -35,8 +36,11 @@ final class CookieJar implements \Countable
     /** Maximum bytes of a Cookie field's value. All cookies of a host and its parent domains together can be longer. */
     private const MAX_FIELD_BYTES = 65_536;
 
-    /** @var array<string, Cookie> by domain, path and name, in the order in which the cookies were stored */
+    /** @var array<string, Cookie> by domain, path and name, in the order in which the cookies were last stored */
     private array $cookies = [];
+
+    /** Number of the newest cookie. A replaced cookie keeps its number. */
+    private int $lastNumber = 0;
 
     /**
      * Stores cookies that a server has sent. Above 50 cookies of a domain, or 3,000 in all, the jar first drops expired
@@ -58,7 +62,8 @@ final class CookieJar implements \Countable
 
     /**
      * Returns the value of the Cookie field for a URL; null if no cookie matches the URL. Cookies with longer paths
-     * come first: RFC 6265bis, 5.8.3. The value ends before the first cookie with which it would exceed 64 KiB.
+     * come first, then older cookies: RFC 6265bis, 5.8.3. A replaced cookie keeps its place. The value ends before the
+     * first cookie with which it would exceed 64 KiB.
      */
     public function header(#[\SensitiveParameter] string $url): ?string
     {
@@ -71,7 +76,8 @@ final class CookieJar implements \Countable
                 $cookies[] = $cookie;
             }
         }
-        usort($cookies, static fn(array $a, array $b): int => \strlen($b['path']) <=> \strlen($a['path']));
+        usort($cookies, static fn(array $a, array $b): int
+            => [\strlen($b['path']), $a['number']] <=> [\strlen($a['path']), $b['number']]);
 
         $field = '';
         foreach ($cookies as $cookie) {
@@ -119,6 +125,7 @@ final class CookieJar implements \Countable
             $data,
         );
         $this->cookies = $cookies;
+        $this->lastNumber = max([0, ...array_column($cookies, 'number')]);
     }
 
     private function storeOne(Url $origin, string $line): void
@@ -128,6 +135,7 @@ final class CookieJar implements \Countable
             return;
         }
         $key = "{$cookie['domain']}\n{$cookie['path']}\n{$cookie['name']}";
+        $cookie['number'] = $this->cookies[$key]['number'] ?? ++$this->lastNumber;
         unset($this->cookies[$key]); // a cookie that is replaced counts as new, so it is not dropped as the oldest
         if ($cookie['expires'] > time()) {
             $this->cookies[$key] = $cookie;
@@ -151,6 +159,7 @@ final class CookieJar implements \Countable
             'isHostOnly' => $domain === '',
             'isSecure' => isset($attributes['secure']),
             'expires' => self::expiry($attributes),
+            'number' => 0,
         ];
         $isValid = $name !== ''
             && \strlen($name) + \strlen($value) <= self::MAX_NAME_AND_VALUE_BYTES

@@ -49,7 +49,8 @@ final class CookieJarTest extends TestCase
         }
         self::assertSame('c=3; a=1; b=2', $restored->header('https://h.test/p'));
         $restored->store('https://h.test/', ['a=4; Secure']);
-        self::assertSame('b=2; a=4', $restored->header('https://h.test/'));
+        $restored->store('https://h.test/', ['d=5', 'b=6; Domain=h.test']);
+        self::assertSame('a=4; b=6; d=5', $restored->header('https://h.test/'));
     }
 
     public function testADateWithAWrongWeekdayDeletesACookie(): void
@@ -123,6 +124,16 @@ final class CookieJarTest extends TestCase
         $jar->store('http://h.test/', ['a=; Path=/; Max-Age=0']);
         self::assertSame('b=4', $jar->header('http://h.test/'));
         self::assertCount(2, $jar);
+    }
+
+    public function testAReplacedCookieKeepsItsPlaceUnlessItWasDeleted(): void
+    {
+        $jar = new CookieJar();
+        $jar->store('http://h.test/', ['a=1', 'b=2', 'a=3']);
+        self::assertSame('a=3; b=2', $jar->header('http://h.test/'));
+
+        $jar->store('http://h.test/', ['a=; Max-Age=0', 'a=4']);
+        self::assertSame('b=2; a=4', $jar->header('http://h.test/'));
     }
 
     public function testTheDefaultPathIsTheFolderOfTheRequest(): void
