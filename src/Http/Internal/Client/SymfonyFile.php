@@ -138,5 +138,12 @@ final class SymfonyFile implements StreamInterface
         $this->isAtEnd = false;
     }
 
+    public function getMetadata(?string $key = null): mixed
+    {
+        $metadata = stream_get_meta_data($this->resource);
+
+        return $key === null ? $metadata : $metadata[$key] ?? null;
+    }
+
     public function close(): void {}
 }

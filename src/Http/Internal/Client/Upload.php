@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Client;
 
 use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
+use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Internal\Async\Condition;
 
 /** Sends the body of a request from a stream. A separate fiber does this while the caller waits for the response. */
@@ -76,7 +77,8 @@ final class Upload
             }
             $sent += \strlen($bytes);
             if ($this->size !== null && $sent > $this->size) {
-                throw new \LengthException("it is longer than its declared size of {$this->size} bytes");
+                $this->connection->send(substr($bytes, 0, $this->ensureGrown($this->size) - $sent));
+                break;
             }
             $chunk = $this->size === null ? dechex(\strlen($bytes)) . "\r\n{$bytes}\r\n" : $bytes;
             if (!$this->connection->send($chunk)) {
@@ -93,6 +95,14 @@ final class Upload
             $this->connection->write("0\r\n\r\n");
         }
         $this->isComplete = true;
+    }
+
+    /** Returns the size. Throws unless the body is a file that has grown; then its first bytes are sent. */
+    private function ensureGrown(int $size): int
+    {
+        return StreamSize::of($this->body) >= $size && StreamSize::hasGrown($this->body, $size)
+            ? $size
+            : throw new \LengthException("it is longer than its declared size of {$size} bytes");
     }
 
     /** Returns whether to stop reading the body. After the connection has ended, another request may read the body. */

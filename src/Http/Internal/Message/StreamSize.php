@@ -64,24 +64,25 @@ final class StreamSize
     /** @throws \LengthException unless the stream is a file that has grown; then its first $size bytes are sent */
     public static function throwUnlessGrown(StreamInterface $stream, int $size): void
     {
-        if ($stream->getMetadata('stream_type') === 'STDIO' && self::hasGrown($stream, $size)) {
-            return;
+        if (!self::hasGrown($stream, $size)) {
+            throw new \LengthException(
+                "The body is longer than {$size} bytes, the size that its stream reports. Pass its bytes to"
+                    . ' Response::stream() instead',
+            );
         }
-
-        throw new \LengthException(
-            "The body is longer than {$size} bytes, the size that its stream reports. Pass its bytes to"
-                . ' Response::stream() instead',
-        );
     }
 
     /**
-     * Returns whether the file is longer than $size. Seeks in the open file, because its path may lead to another file
-     * now. Filters do not change the end of the file. Guzzle's NoSeekStream can't seek, so the size of the file at its
-     * path decides. Guzzle's LimitStream can seek, but not to the end. For a LimitStream, the result is false, because
-     * a LimitStream may also skip the start of its file.
+     * Returns whether the stream is a file that is longer than $size. Seeks in the open file, because its path may lead
+     * to another file now. Filters do not change the end of the file. Guzzle's NoSeekStream can't seek, so the size of
+     * the file at its path decides. Guzzle's LimitStream can seek, but not to the end. For a LimitStream, the result is
+     * false, because a LimitStream may also skip the start of its file.
      */
-    private static function hasGrown(StreamInterface $stream, int $size): bool
+    public static function hasGrown(StreamInterface $stream, int $size): bool
     {
+        if ($stream->getMetadata('stream_type') !== 'STDIO') {
+            return false;
+        }
         try {
             $stream->seek(0, \SEEK_END);
 

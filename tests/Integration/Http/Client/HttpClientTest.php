@@ -1182,6 +1182,44 @@ final class HttpClientTest extends TestCase
         return new Guzzle(['handler' => HandlerStack::create(new GuzzleHandler($client))]);
     }
 
+    public function testOnlyTheFirstBytesOfAFileThatGrowsAreSent(): void
+    {
+        $file = $this->file('body', 'hello');
+        $this->serve(static function (ServerRequestInterface $request) use ($file): Response {
+            file_put_contents($file, ' world', \FILE_APPEND); // before the server asks for the body
+
+            return Response::text("{$request->getHeaderLine('Content-Length')} {$request->getBody()}");
+        });
+        $options = new RequestOptions(expectContinueBytes: 1);
+
+        foreach (['5 hello', '11 hello world'] as $answer) {
+            $response = $this->http()->request('PUT', $this->url(), [], RequestBody::file($file), $options);
+            self::assertSame($answer, (string) $response->getBody());
+        }
+        self::assertSame(1, $this->http()->statistics()['idle']);
+    }
+
+    public function testOnlyTheFirstBytesOfAResourceThatGrowsAreSent(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::text(
+            md5((string) $request->getBody()),
+        ));
+        $content = str_repeat('body', 200_000);
+        $file = $this->file('body', $content);
+        $grow = static function (int $received, int $size, array $info) use ($file): void {
+            if ($info['size_upload'] > 0) {
+                file_put_contents($file, 'more', \FILE_APPEND);
+            }
+        };
+        $response = (new SymfonyClient($this->http()))->request('PUT', $this->url(), [
+            'body' => Streams::open($file, 'r'),
+            'on_progress' => $grow,
+        ]);
+
+        self::assertSame(md5($content), $response->getContent());
+        self::assertGreaterThan(\strlen($content), filesize($file));
+    }
+
     public function testAFilteredFileDoesNotHaveTheLengthThatGuzzleDeclares(): void
     {
         $this->serve(static fn(): Response => new Response());
