@@ -339,8 +339,8 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         $pool = $this->pools->for($request->url, $proxy, $options);
         $mayExpect = true;
         for ($mustBeNew = false;; $mustBeNew = true) {
-            $left = self::secondsUntil($deadline, $request, $options);
-            $connection = $pool->acquire($request, $options, $left, $cancellation, $mustBeNew);
+            self::throwIfLate($deadline, $request, $options);
+            $connection = $pool->acquire($request, $options, $deadline, $cancellation, $mustBeNew);
             $connection->begin($options, $deadline, $cancellation);
             $isRelayed = $proxy !== null && $request->url->scheme === 'http';
             $exchange = new ClientExchange(
@@ -381,15 +381,13 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     }
 
     /** @throws RequestTimeoutException when the deadline has passed */
-    private static function secondsUntil(int $deadline, OutgoingRequest $request, RequestOptions $options): float
+    private static function throwIfLate(int $deadline, OutgoingRequest $request, RequestOptions $options): void
     {
-        $left = $deadline === \PHP_INT_MAX ? \INF : ($deadline - hrtime(true)) / 1e9;
-        if ($left > 0) {
-            return $left;
-        }
-        $late = TimedOutException::ofRequest($options, '');
+        if (DeadlineTimer::secondsUntil($deadline) <= 0) {
+            $late = TimedOutException::ofRequest($options, '');
 
-        throw RequestTimeoutException::of($request, $late->getMessage(), $late);
+            throw RequestTimeoutException::of($request, $late->getMessage(), $late);
+        }
     }
 
     private function response(

@@ -23,6 +23,12 @@ final class DeadlineTimer
         return $seconds < 1e9 ? (int) (($start ?? hrtime(true)) + $seconds * 1e9) : \PHP_INT_MAX;
     }
 
+    /** Inverse of {@see after()}: INF for PHP_INT_MAX, negative after the time. */
+    public static function secondsUntil(int $time): float
+    {
+        return $time === \PHP_INT_MAX ? \INF : ($time - hrtime(true)) / 1e9;
+    }
+
     public function add(ClientConnection $connection): void
     {
         $this->waiting[spl_object_id($connection)] = $connection;

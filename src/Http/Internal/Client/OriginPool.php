@@ -78,7 +78,7 @@ final class OriginPool
     /**
      * Returns a free connection, or opens one. Waits while `maxConnectionsPerHost` connections are in use.
      *
-     * @param float $left seconds until the request must be complete
+     * @param int $end time by hrtime() at which the request must be complete
      * @param bool $mustBeNew true to open a new connection instead of reusing an idle one
      *
      * @throws ConnectFailedException|CancelledException|ClientClosedException
@@ -86,12 +86,12 @@ final class OriginPool
     public function acquire(
         OutgoingRequest $request,
         RequestOptions $options,
-        float $left,
+        int $end,
         ?Cancellation $cancellation,
         bool $mustBeNew,
     ): ClientConnection {
         try {
-            return $this->acquireInOrder($request, $options, $left, $cancellation, $mustBeNew);
+            return $this->acquireInOrder($request, $options, $end, $cancellation, $mustBeNew);
         } finally {
             $this->closeUnneeded();
         }
@@ -100,11 +100,11 @@ final class OriginPool
     private function acquireInOrder(
         OutgoingRequest $request,
         RequestOptions $options,
-        float $left,
+        int $end,
         ?Cancellation $cancellation,
         bool $mustBeNew,
     ): ClientConnection {
-        $deadline = $stall = $place = null;
+        $left = $deadline = $stall = $place = null;
         for ($isFirstInLine = $this->waitingCount === 0;; $isFirstInLine = true) {
             $this->throwIfKilled($request);
             $connection = $isFirstInLine && !$mustBeNew ? $this->takeIdle() : null;
@@ -115,7 +115,7 @@ final class OriginPool
                 array_shift($this->idle)->close(); // to make room for a new connection
             }
             if ($isFirstInLine && $this->size() < $this->options->maxConnectionsPerHost) {
-                return $this->open($request, $options, $left, $cancellation);
+                return $this->open($request, $options, DeadlineTimer::secondsUntil($end), $cancellation);
             }
             if ($place === null && !$options->waitsInQueue && $this->waitingCount >= $this->options->maxWaiting) {
                 throw ConnectFailedException::of(
@@ -128,6 +128,7 @@ final class OriginPool
                 $stall ??= new StallTimeout($limit, $this->unusedSeconds(...));
                 $limit = \INF;
             }
+            $left ??= DeadlineTimer::secondsUntil($end);
             $deadline ??= Deadline::in(min($left, $limit), $cancellation);
             try {
                 $place = $this->await($deadline, $stall, $place);

@@ -26,6 +26,7 @@ use Spindle\Tests\Http\SilentNames;
 use function Amp\delay;
 use function Amp\Dns\createDefaultResolver;
 use function Amp\Dns\dnsResolver;
+use function Amp\Future\await;
 
 /** Name servers, servers and proxies that stall before a request can be sent. */
 final class StalledConnectionsTest extends TestCase
@@ -88,6 +89,29 @@ final class StalledConnectionsTest extends TestCase
             "failed: the request was not complete within 0.1 s (RequestOptions::\$timeout), while waiting for {$for}",
             $failure->getMessage(),
         );
+    }
+
+    public function testTheWaitForAStalledConnectionCountsForTheLimitOfTheWholeRequest(): void
+    {
+        [$url] = $this->withSilentServer();
+        $this->client = new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 1));
+        $call = static fn(HttpClient $client, RequestOptions $options) => Async::run(
+            static function () use ($client, $options, $url): int {
+                $get = static fn() => $client->get($url, options: $options);
+                self::assertStringContainsString(
+                    'while waiting for the TLS handshake',
+                    self::thrown(ConnectFailedException::class, $get)->getMessage(),
+                );
+
+                return hrtime(true);
+            },
+        );
+        $first = $call($this->client, new RequestOptions(connectTimeout: 0.4));
+        $second = $call($this->client, new RequestOptions(timeout: 0.5)); // waits for the end of the first call
+        $other = $call(new HttpClient(), new RequestOptions(timeout: 0.8));
+        $ends = await([$first, $second, $other]);
+
+        self::assertLessThan($ends[2], $ends[1]);
     }
 
     /** @param \Closure(self): array{string, Proxy|null} $stall returns URL and proxy */
