@@ -55,14 +55,14 @@ final class UnwantedTasks
             }
             $this->timeouts->takeBack($worker);
             if ($timeout === 0.0) {
-                self::endIfRunning($worker, $run);
+                $this->endIfRunning($worker, $run);
             } else {
                 $worker->timers["abandoned {$run->id()}"] = WeakTimer::after(
                     $timeout,
                     $this,
-                    static function () use ($worker, $run): void {
+                    static function (self $tasks) use ($worker, $run): void {
                         unset($worker->timers["abandoned {$run->id()}"]);
-                        self::endIfRunning($worker, $run);
+                        $tasks->endIfRunning($worker, $run);
                     },
                 );
             }
@@ -127,11 +127,11 @@ final class UnwantedTasks
         return false;
     }
 
-    private static function endIfRunning(WorkerHandle $worker, MapRun $run): void
+    private function endIfRunning(WorkerHandle $worker, MapRun $run): void
     {
         [$batch, $index] = $worker->lastStartedTask() ?? [null, 0];
         if ($batch?->source === $run && $worker->createKillFailure === null && $index >= $batch->receivedCount) {
-            $worker->end(static fn(): \Throwable => ExecutorClosedException::abandoned());
+            $this->end($worker, $batch, $index, ExecutorClosedException::abandoned());
         }
     }
 }

@@ -112,6 +112,31 @@ trait CancellationFaults
         self::assertUsable($pool);
     }
 
+    public function testTheEndOfAnAbandonedTaskEndsNoTaskOfAnotherCaller(): void
+    {
+        $this->needsAProcessForEachWorker('a thread handles no signal');
+        $pool = $this->pool(1, gracePeriod: 0.3);
+        foreach (range(1, 10) as $number) {
+            self::outcome($pool->submit(new Call('square', $number))); // further tasks wait in a busy worker
+        }
+        $begun = $this->path('begun');
+        $task = static function (int $number) use ($begun): void {
+            if ($number === 2) {
+                pcntl_signal(\SIGTERM, \SIG_IGN); // so that the next task of the worker may begin before SIGKILL
+                TaskFunctions::sleep($begun, 0.15);
+            }
+        };
+        foreach ($pool->map([1, 2], $task) as $_) {
+            while (!is_file($begun)) {
+                usleep(50);
+                clearstatcache();
+            }
+            break;
+        }
+
+        self::assertSame('slept', self::outcome($pool->submit(new Call('sleep', $this->path('other'), 0.5))));
+    }
+
     public function testManyRunningTasksAreCancelledTogether(): void
     {
         $pool = $this->pool(4);
