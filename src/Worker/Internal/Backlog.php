@@ -87,6 +87,34 @@ final class Backlog
         return $to - $from === $count ? $batch : $batch->slice($from, $to);
     }
 
+    /**
+     * Removes up to `$maxTasks` tasks of the batch that has a certain task of a map. Returns null if no batch has it.
+     *
+     * @param int $task number of the task, which must be the first waiting task of its batch
+     */
+    public function shiftTask(Source $map, int $task, int $maxTasks): ?Batch
+    {
+        foreach ($this->batches as $position => $batch) {
+            $first = $batch->first + ($position === 0 ? $this->offset : 0);
+            if ($batch->source !== $map || $task < $first || $task >= $batch->first + $batch->limit) {
+                continue;
+            }
+            if ($position === 0) {
+                return $this->shift($maxTasks);
+            }
+            $this->batches->offsetUnset($position);
+            unset($this->waiting[spl_object_id($batch)]);
+            if ($batch->limit <= $maxTasks) {
+                return $batch;
+            }
+            $this->add($batch->slice($maxTasks, $batch->limit));
+
+            return $batch->slice(0, $maxTasks);
+        }
+
+        return null;
+    }
+
     /** Adds tasks to the queue. Cancelled tasks fail instead. Drops the tasks of a map whose loop was left. */
     public function add(Batch $batch): void
     {

@@ -41,6 +41,18 @@ final class StreamDeadlock
         }
     }
 
+    /** Returns the tasks for which an extra worker was started, if they still wait. Other tasks could be generators. */
+    public function tasksFor(WorkerHandle $worker, int $maxTasks): ?Batch
+    {
+        foreach ($this->extras as $map => [$number, $id]) {
+            if ($id === $worker->id) {
+                return $this->backlog->shiftTask($map, $number, $maxTasks);
+            }
+        }
+
+        return null;
+    }
+
     /** @return array<int, MapRun> maps whose first open task has no worker, although a later generator has one */
     private function blockedMaps(): array
     {

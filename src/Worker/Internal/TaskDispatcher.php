@@ -198,17 +198,7 @@ final class TaskDispatcher implements PoolEvents
     /** Takes back unstarted tasks of a map() call with a full result queue. The tasks wait until the queue has room. */
     public function takeBackBlocked(MapRun $run): void
     {
-        foreach ($this->workers->all() as $worker) {
-            foreach ($worker->batches as $batch) {
-                if (
-                    $batch->source === $run
-                    && $batch->limit > $worker->startedCount($batch)
-                    && !$run->mayRun($batch)
-                ) {
-                    $this->timeouts->takeBackBatch($worker, $batch);
-                }
-            }
-        }
+        $this->timeouts->takeBackBlocked($run);
     }
 
     /**
@@ -308,7 +298,8 @@ final class TaskDispatcher implements PoolEvents
                     }
                     continue;
                 }
-                $batch = $this->backlog->shift($maxTasks)
+                $batch = ($this->outcomes->openStreamCount > 0 ? $this->deadlock->tasksFor($worker, $maxTasks) : null)
+                    ?? $this->backlog->shift($maxTasks)
                     ?? $this->activity->next($maxTasks, $this->workers->size, $depth > 1);
                 if ($batch === null) {
                     return true;

@@ -123,6 +123,21 @@ final class TaskTimeouts
         }
     }
 
+    public function takeBackBlocked(MapRun $run): void
+    {
+        foreach ($this->workers->all() as $worker) {
+            foreach ($worker->batches as $batch) {
+                if (
+                    $batch->source === $run
+                    && $batch->limit > $worker->startedCount($batch)
+                    && !$run->mayRun($batch)
+                ) {
+                    $this->takeBackBatch($worker, $batch);
+                }
+            }
+        }
+    }
+
     public function takeBackBatch(WorkerHandle $worker, Batch $batch): void
     {
         $started = $worker->takeBack($batch);

@@ -64,6 +64,26 @@ final class BacklogTest extends TestCase
         self::assertSame([[5], [6]], $this->all());
     }
 
+    public function testACertainTaskOfAMapIsTakenBeforeEarlierBatches(): void
+    {
+        [$map, $other] = [$this->source(), $this->source()];
+        $this->backlog->add($this->batch($map, [5, 6, 7], 5));
+        $this->backlog->add($this->batch($other, [1, 2], 1));
+        $this->backlog->add($this->batch($map, [1, 2, 3], 1));
+        $this->backlog->shift(1);
+        $taken = [
+            $this->backlog->shiftTask($map, 1, 2)?->tasks,
+            $this->backlog->shiftTask($map, 1, 2)?->tasks,
+            $this->backlog->shiftTask($map, 5, 2)?->tasks,
+            $this->backlog->shiftTask($map, 6, 1)?->tasks,
+            $this->backlog->shiftTask($map, 3, \PHP_INT_MAX)?->tasks,
+        ];
+
+        self::assertSame([[1, 2], null, null, [6], [3]], $taken);
+        self::assertSame(2, $this->backlog->batchCount());
+        self::assertSame([[7], [1, 2]], $this->all());
+    }
+
     public function testABatchWithoutTasksIsNotAdded(): void
     {
         $this->backlog->add($this->batch($this->source(), []));

@@ -252,6 +252,28 @@ trait RetriesTasks
         Eventually::holds(static fn(): bool => $pool->statistics()['workers'] <= 2, 'the pool has its size again');
     }
 
+    public function testARetryDoesNotWaitForAnEarlierRetryOfALaterGenerator(): void
+    {
+        $pool = $this->pool(2, new TaskRetryPolicy(1, delay: 0.1, jitter: 0.0));
+        $failed = $this->path('failed');
+        $counts = [];
+        foreach ($pool->map(range(0, 4), static function (int $i) use ($failed): \Generator {
+            if ($i < 2 && TaskContext::current()->attempt === 1) {
+                $i === 1
+                    ? touch($failed)
+                    : Eventually::holdsByItself(static fn(): bool => is_file($failed), 'the later task fails first');
+                throw new \DomainException('not yet');
+            }
+
+            return (static fn(): \Generator => yield from range(1, 1000))();
+        }) as $items) {
+            $counts[] = iterator_count($items);
+            unset($items);
+        }
+
+        self::assertSame(array_fill(0, 5, 1000), $counts);
+    }
+
     public function testARetryDoesNotWaitForOtherTasksWhenALaterGeneratorHasAWorker(): void
     {
         $pool = $this->pool(3, self::atOnce(1));
