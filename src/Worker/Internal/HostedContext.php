@@ -288,7 +288,7 @@ final class HostedContext implements Context, ContextEvents
     private function receive(int $type, int $id, string $bytes, int $at, int $length): void
     {
         $payload = substr($bytes, $at, $length);
-        if ($type === WorkerProtocol::READY) {
+        if ($type === WorkerProtocol::READY && !$this->discarded) {
             $this->ready = true;
             foreach ($this->waiting as $worker => $settings) {
                 $this->send($worker, $settings);
