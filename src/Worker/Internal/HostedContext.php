@@ -7,6 +7,7 @@ namespace Spindle\Worker\Internal;
 use Revolt\EventLoop;
 use Spindle\Internal\Launcher\Process\ProcessTree;
 use Spindle\Internal\WeakTimer;
+use Spindle\LauncherException;
 use Spindle\Worker\WorkerStartException;
 
 /** Runs workers as forks or threads of one process, the host. A {@see ProcessContext} starts and ends the host. */
@@ -237,13 +238,11 @@ final class HostedContext implements Context, ContextEvents
         $unread = $exit === null ? [] : $this->unreadStarts();
         $workers = array_diff_key($this->workers, $discarded || $failure !== null ? $waiting : [], $unread);
         $this->close(); // also ends all processes that the host left behind
-        foreach ($unread as $id => $settings) {
-            $this->start($id, $settings);
+        foreach ($discarded ? $waiting : $unread as $id => $settings) {
+            $this->restart($id, $settings);
         }
-        foreach ($waiting as $id => $settings) {
-            if ($discarded) {
-                $this->start($id, $settings);
-            } elseif ($failure !== null) {
+        foreach ($waiting as $id => $_) {
+            if ($failure !== null && !$discarded) {
                 $this->events->onNotStarted($id, $failure);
             }
         }
@@ -257,6 +256,18 @@ final class HostedContext implements Context, ContextEvents
         }
         foreach ($workers as $id => $_) {
             $this->events->onEnded($id, ...$exit); // a thread ends together with its process
+        }
+    }
+
+    /** @param array<string, mixed> $settings */
+    private function restart(int $id, #[\SensitiveParameter] array $settings): void
+    {
+        try {
+            $this->start($id, $settings);
+        } catch (LauncherException|WorkerStartException $failure) {
+            $this->events->onNotStarted($id, $failure instanceof WorkerStartException
+                ? $failure
+                : WorkerStartException::impossible($failure->getMessage(), $failure));
         }
     }
 

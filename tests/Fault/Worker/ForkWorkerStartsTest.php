@@ -34,6 +34,33 @@ final class ForkWorkerStartsTest extends WorkerStartFaultsTestCase
         self::assertSame('slept', self::outcome($next));
     }
 
+    public function testAnotherHostThatCannotStartFailsTheTasks(): void
+    {
+        $pool = $this->pool(
+            1,
+            gracePeriod: 0.2,
+            bootstrap: $this->file('bootstrap.php', "<?php\nsleep(1000);\n"),
+            startTimeout: 0.5,
+        );
+        $former = (string) getcwd();
+        mkdir($this->path('directory'));
+        chdir($this->path('directory'));
+        try {
+            $late = self::outcome($pool->submit(new Call('square', 1)));
+            $next = $pool->submit(new Call('square', 2));
+            rmdir($this->path('directory'));
+            $outcome = self::outcome($next);
+        } finally {
+            chdir($former);
+        }
+
+        self::assertInstanceOf(WorkerStartException::class, $late);
+        self::assertInstanceOf(WorkerStartException::class, $outcome);
+        self::assertStringContainsString('working directory', $outcome->getMessage());
+        $this->file('bootstrap.php', "<?php\n");
+        self::assertUsable($pool);
+    }
+
     protected function context(): WorkerContext
     {
         return WorkerContext::Fork;
