@@ -63,10 +63,13 @@ final class TaskTimeouts
         }
     }
 
-    /** Returns whether tasks may wait in the worker: they can be taken back, and the first batch is not overdue. */
+    /**
+     * Returns whether tasks may wait in the worker: they can be taken back, and the first batch is not overdue. If the
+     * pool has too many workers, no tasks may wait, because a worker stops only when it has no tasks.
+     */
     public function mayQueue(WorkerHandle $worker): bool
     {
-        return $worker->sharedFlags !== null && !$this->isOverdue($worker);
+        return $worker->sharedFlags !== null && $this->workers->surplus() < 1 && !$this->isOverdue($worker);
     }
 
     /** Returns whether the worker has run its first batch for so long that no task should wait behind this batch. */

@@ -375,7 +375,7 @@ final class Workers implements WorkerEvents
     }
 
     /** Returns by how much the number of workers exceeds the pool's size; negative if there are fewer. */
-    private function surplus(): int
+    public function surplus(): int
     {
         return \count($this->workers) - $this->endingCount - $this->size;
     }

@@ -252,6 +252,33 @@ trait ReplacesWorkers
         self::assertSame(range(2, 600, 2), $results);
     }
 
+    public function testAPoolShrinksAlthoughTasksAreLeft(): void
+    {
+        $pool = $this->pool(3);
+        $counts = [];
+        $sinceGrowth = $sinceShrink = 0;
+        foreach ($pool->mapUnordered(range(1, 20_000), static fn() => usleep(500)) as $_) {
+            if (++$sinceGrowth === 500) { // all workers have two batches
+                $sinceShrink = 0;
+                $pool->resize(1);
+            } elseif ($sinceGrowth > 500) {
+                ++$sinceShrink;
+            }
+            if ($sinceGrowth >= 500 && $pool->statistics()['workers'] === 1) {
+                $counts[] = $sinceShrink;
+                if (\count($counts) === 5) {
+                    break;
+                }
+                $sinceGrowth = 0;
+                $pool->resize(3);
+            }
+        }
+
+        self::assertCount(5, $counts);
+        self::assertLessThan(2500, array_sum($counts), 'results until the pool has shrunk');
+        self::assertUsable($pool);
+    }
+
     public function testAPoolThatATaskMakesHasItsShareOfTheCpusAsThePoolAroundItIsNow(): void
     {
         $cpus = (new CpuCount())->usable();
