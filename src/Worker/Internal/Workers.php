@@ -139,7 +139,7 @@ final class Workers implements WorkerEvents
     public function start(int $count): void
     {
         try {
-            for (; $count > 0; --$count) {
+            for (; $count > 0 && !$this->closed; --$count) { // the logger may have closed the pool
                 $this->startOne();
             }
         } catch (LauncherException|WorkerStartException $failure) {
@@ -305,11 +305,11 @@ final class Workers implements WorkerEvents
     {
         unset($this->workers[$worker->id], $worker->group->workers[$worker->id]);
         $this->release($worker);
-        $this->log('Worker {id} has ended ({how})', ['id' => $worker->id, 'how' => $worker->exitDescription()]);
         $beganNothing = !$worker->ready || ($worker->batches !== [] && !$worker->hasBegun());
         $this->pool->workerEnded($worker);
         $worker->sharedFlags = null; // frees the shared memory even if a generator still refers to the worker
         $this->groups->closeIfFormerAndEmpty($worker->group);
+        $this->log('Worker {id} has ended ({how})', ['id' => $worker->id, 'how' => $worker->exitDescription()]);
         if (!$beganNothing) {
             $this->backoff->failureCount = 0;
         } elseif ($worker->createKillFailure === null || $worker->startFailure !== null) {

@@ -6,11 +6,14 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use Amp\Future;
 use Psr\Log\AbstractLogger;
+use Spindle\Tests\Conformance\Worker\KillingLogger;
 use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Conformance\Worker\Task\WorkerTasks;
 use Spindle\Tests\Streams;
+use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\UnserializableException;
+use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerStartException;
 
 /**
@@ -267,5 +270,33 @@ trait PreparesWorkers
         self::assertGreaterThanOrEqual(2, \count($logger->lines));
         self::assertSame([], preg_grep('/^debug /', $logger->lines, \PREG_GREP_INVERT));
         self::assertStringNotContainsString($secret, implode("\n", $logger->lines));
+    }
+
+    public function testALoggerMayKillThePoolWhenAWorkerIsStarted(): void
+    {
+        $logger = new KillingLogger('Worker {id} was started');
+        $logger->pool = $pool = $this->pool(3, logger: $logger);
+        self::thrown(
+            ExecutorClosedException::class,
+            static fn() => iterator_to_array($pool->map(range(1, 10), Number::double(...))),
+        );
+
+        self::assertSame(0, $pool->statistics()['workers']);
+    }
+
+    public function testALoggerMayKillThePoolWhenAWorkerHasEnded(): void
+    {
+        $logger = new KillingLogger('Worker {id} has ended ({how})');
+        $pool = $this->pool(1, logger: $logger);
+        for ($i = 0; $i < 20; ++$i) {
+            $pool->submit(new Number($i))->await(); // further tasks wait in a busy worker
+        }
+        $logger->pool = $pool;
+        $ending = $pool->submit(static fn(): never => exit(1));
+        $waiting = $pool->submit(new Number(1));
+
+        self::failure(WorkerCrashedException::class, $ending);
+        self::failure(ExecutorClosedException::class, $waiting);
+        self::assertSame(0, $pool->statistics()['workers']);
     }
 }
