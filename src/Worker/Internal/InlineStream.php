@@ -20,14 +20,12 @@ final class InlineStream implements ItemSource
     private ?\WeakReference $stream = null;
 
     /**
-     * @param \Generator<mixed, mixed, mixed, mixed> $items
      * @param DeferredCancellation $taskCancellation cancelled when the caller cancels the task, the executor is killed,
      *     or the reader releases the generator
      * @param \Closure(\Throwable): \Throwable $convertFailure converts an exception of the task
      * @param string $keySuffix text for messages with the key of the task's input, such as ' for "key"'; may be empty
      */
     public function __construct(
-        private readonly \Generator $items,
         private readonly DeferredCancellation $taskCancellation,
         private readonly \Closure $convertFailure,
         private readonly string $keySuffix,
@@ -60,8 +58,13 @@ final class InlineStream implements ItemSource
         $this->taskCancellation->cancel();
     }
 
-    /** Passes items and result to the reader. Returns early if the task is cancelled or no reader is left. */
-    public function run(): void
+    /**
+     * Passes items and result to the reader. Returns early if the task is cancelled or no reader is left. This object
+     * does not keep the generator, so that its `finally` blocks run when the task ends.
+     *
+     * @param \Generator<mixed, mixed, mixed, mixed> $items
+     */
+    public function run(\Generator $items): void
     {
         $this->taskCancellation->getCancellation()->subscribe(function (CancelledException $cancelled): void {
             $killed = $cancelled->getPrevious();
@@ -70,14 +73,14 @@ final class InlineStream implements ItemSource
             $this->taken->notify();
         });
         try {
-            while ($this->hasReader() && $this->items->valid()) {
-                $item = [$this->items->key(), $this->items->current()];
+            while ($this->hasReader() && $items->valid()) {
+                $item = [$items->key(), $items->current()];
                 if (!$this->send($item)) {
                     return;
                 }
-                $this->items->next();
+                $items->next();
             }
-            $result = $this->hasReader() ? $this->items->getReturn() : null;
+            $result = $this->hasReader() ? $items->getReturn() : null;
         } catch (\Throwable $thrown) {
             $this->stream?->get()?->fail(fn(): \Throwable => ($this->convertFailure)($thrown));
 
