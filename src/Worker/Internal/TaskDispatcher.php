@@ -330,6 +330,8 @@ final class TaskDispatcher implements PoolEvents
                 $this->workers->endForInvalidResults($worker);
             } elseif ($done && $batch !== null && $worker->firstBatch() === $batch) {
                 $this->batchDone($worker, $batch);
+            } elseif ($worker->sharedFlags === null && $batch !== null) {
+                $this->unwanted->endIfCancelled($worker, $batch);
             }
         } elseif ($type === WorkerProtocol::ITEMS) {
             $openStreamCount = $this->outcomes->openStreamCount;

@@ -88,18 +88,33 @@ final class UnwantedTasks
     /** Ends a generator task that the caller has released, if the task still runs after {@see TIMEOUT} seconds. */
     public function release(WorkerHandle $worker, Batch $batch, int $index): void
     {
-        if ($worker->firstBatch() !== $batch) {
-            return;
+        if ($worker->firstBatch() === $batch) {
+            $this->endLater($worker, $batch, $index, null);
         }
-        $name = "released {$batch->id} {$index}";
+    }
+
+    /**
+     * Ends the next task of the batch if it is cancelled and still runs after {@see TIMEOUT} seconds. Called when a
+     * worker without {@see SharedFlags} has begun the task, which the pool could not take back when it was cancelled.
+     */
+    public function endIfCancelled(WorkerHandle $worker, Batch $batch): void
+    {
+        $task = $batch->tasks[$batch->receivedCount] ?? null;
+        if ($task instanceof Submission && $task->cancelled !== null) {
+            $this->endLater($worker, $batch, $batch->receivedCount, $task->cancelled);
+        }
+    }
+
+    private function endLater(WorkerHandle $worker, Batch $batch, int $index, ?\Throwable $reason): void
+    {
+        $name = "unwanted {$batch->id} {$index}";
         $worker->timers[$name] = WeakTimer::after(
             self::TIMEOUT,
             $this,
-            static function (self $tasks) use ($worker, $batch, $index, $name): void {
+            static function (self $tasks) use ($worker, $batch, $index, $reason, $name): void {
                 unset($worker->timers[$name]);
-                $isRunning = $worker->streamIndex === $index && $worker->streamBatch === $batch;
-                if ($isRunning && $worker->createKillFailure === null) {
-                    $tasks->end($worker, $batch, $index, ExecutorClosedException::abandoned());
+                if ($index >= $batch->receivedCount && $worker->createKillFailure === null) {
+                    $tasks->end($worker, $batch, $index, $reason ?? ExecutorClosedException::abandoned());
                 }
             },
         );

@@ -124,6 +124,26 @@ trait EndingFaults
         self::assertFileDoesNotExist($this->path('late'));
     }
 
+    public function testWithoutSharedMemoryATaskThatIsCancelledInItsBatchIsEnded(): void
+    {
+        $pool = $this->poolWithoutSharedMemory();
+        for ($round = 0; $round < 3; ++$round) {
+            self::assertUsable($pool, 100); // such tiny tasks are sent together
+        }
+        $pool->submit(new Call('sleep', $this->path('first'), 0.002)); // the next two tasks are one batch
+        $slow = $pool->submit(new Call('sleep', $this->path('slow'), 0.2));
+        $cancellation = new DeferredCancellation();
+        $late = $pool->submit(new Call('sleep', $this->path('late')), $cancellation->getCancellation());
+        self::pidIn($this->path('slow'));
+        $cancellation->cancel();
+
+        self::assertSame('slept', self::outcome($slow));
+        $outcome = self::outcome($late);
+        self::assertInstanceOf(CancelledException::class, $outcome);
+        self::assertNull($outcome->getPrevious());
+        self::assertUsable($pool);
+    }
+
     public function testWithoutSharedMemoryARetryDoesNotWaitBehindALaterGenerator(): void
     {
         $pool = $this->poolWithoutSharedMemory(new TaskRetryPolicy(1, delay: 0.0));
