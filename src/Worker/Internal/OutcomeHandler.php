@@ -154,7 +154,9 @@ final class OutcomeHandler
     /** @param bool $wasRunning whether the task was running when the worker ended; false if only its result was lost */
     private function attemptLost(WorkerHandle $worker, Batch $batch, int $index, bool $wasRunning): void
     {
-        $failure = $wasRunning && $worker->createKillFailure !== null
+        // Without shared memory, the next task may have begun although the worker was ended because of another task.
+        $isReason = \in_array($worker->endingTask, [null, [$batch, $index]], true);
+        $failure = $wasRunning && $isReason && $worker->createKillFailure !== null
             ? ($worker->createKillFailure)($batch, $index)
             : $this->crashFailure($worker, $batch, $index, $wasRunning);
         ++$this->attemptCount;

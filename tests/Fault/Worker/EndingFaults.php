@@ -128,7 +128,7 @@ trait EndingFaults
     {
         $pool = $this->poolWithoutSharedMemory();
         for ($round = 0; $round < 3; ++$round) {
-            self::assertUsable($pool, 100); // such tiny tasks are sent together
+            self::assertUsable($pool, 100); // tiny tasks are sent together
         }
         $pool->submit(new Call('sleep', $this->path('first'), 0.002)); // the next two tasks are one batch
         $slow = $pool->submit(new Call('sleep', $this->path('slow'), 0.2));
@@ -141,6 +141,29 @@ trait EndingFaults
         $outcome = self::outcome($late);
         self::assertInstanceOf(CancelledException::class, $outcome);
         self::assertNull($outcome->getPrevious());
+        self::assertUsable($pool);
+    }
+
+    public function testWithoutSharedMemoryTheNextTaskOfACancelledOneIsNotCancelled(): void
+    {
+        $this->needsAProcessForEachWorker('a thread handles no signal');
+        $pool = $this->poolWithoutSharedMemory();
+        for ($round = 0; $round < 3; ++$round) {
+            self::assertUsable($pool, 100); // tiny tasks are sent together
+        }
+        $pool->submit(new Call('sleep', $this->path('first'), 0.002)); // the next two tasks are one batch
+        $cancellation = new DeferredCancellation();
+        $begun = $this->path('begun');
+        $cancelled = $pool->submit(static function () use ($begun): void {
+            pcntl_signal(\SIGTERM, \SIG_IGN); // so that the next task begins before SIGKILL
+            TaskFunctions::sleep($begun, 0.2);
+        }, $cancellation->getCancellation());
+        $next = $pool->submit(new Call('sleep', $this->path('next')));
+        self::pidIn($begun);
+        $cancellation->cancel();
+
+        self::assertInstanceOf(CancelledException::class, self::outcome($cancelled));
+        self::assertInstanceOf(WorkerCrashedException::class, self::outcome($next));
         self::assertUsable($pool);
     }
 
