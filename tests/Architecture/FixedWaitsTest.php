@@ -17,6 +17,8 @@ final class FixedWaitsTest extends TestCase
         'Fault/Aircraft/OutageProgram.php::killAll' => 'the length of an outage, in the process that causes it',
         'Fault/Command/StoppedLauncherTest.php::testAProcessThatWasStoppedOrBlockedFindsItsLauncherWell'
             => 'a process that is stopped for longer than a launcher may be silent',
+        'Fault/Worker/EndingFaults.php::testWithoutSharedMemoryTheTimeOfAGeneratorDoesNotRunWhileItsReaderPauses'
+            => 'a pause that is longer than the time limit is the claim',
         'Fault/Worker/TaskFunctions.php::forkThatLivesOn' => 'a task under test whose fork never ends',
         'Fault/Worker/HostPrograms.php::forkThatLoops' => 'a fork that turns its copy of the event loop',
         'Fault/Http/FullServerTest.php::testTheServerIsFullWhenConnectionsHaveHadToWaitForASecond'

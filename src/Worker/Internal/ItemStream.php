@@ -53,6 +53,12 @@ final class ItemStream
         }
     }
 
+    /** Returns whether an item has arrived that the reader has not read. */
+    public function hasItems(): bool
+    {
+        return !$this->items->isEmpty();
+    }
+
     /** @param string $item key and value, serialized */
     public function add(string $item): void
     {

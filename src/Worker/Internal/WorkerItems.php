@@ -25,6 +25,9 @@ final readonly class WorkerItems implements ItemSource
 
     public function acknowledge(int $items, int $size): void
     {
+        if ($this->worker->sharedFlags === null) {
+            $this->batch->firstSince = (int) hrtime(true); // the generator may have waited until now
+        }
         $this->send(WorkerProtocol::ITEMS_READ, pack('VVV', $this->index, $items, $size));
     }
 

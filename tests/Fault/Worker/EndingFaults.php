@@ -17,6 +17,8 @@ use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
+use function Amp\delay;
+
 /** Tests workers that resist being ended. */
 trait EndingFaults
 {
@@ -103,6 +105,34 @@ trait EndingFaults
             TaskTimeoutException::class,
             self::outcome($pool->submit(new Call('sleep', $this->path('begun')))),
         );
+        self::assertUsable($pool);
+    }
+
+    public function testWithoutSharedMemoryTheTimeOfAGeneratorDoesNotRunWhileItsReaderPauses(): void
+    {
+        $pool = $this->poolWithoutSharedMemory(timeout: 0.3);
+        $begun = $this->path('begun');
+        $items = self::outcome($pool->submit(static function () use ($begun): \Generator {
+            yield from range(1, 200);
+            yield TaskFunctions::sleep($begun);
+        }));
+        self::assertInstanceOf(\Generator::class, $items);
+        $read = [];
+        $late = null;
+        try {
+            foreach ($items as $item) {
+                $read[] = $item;
+                if ($item === 1) {
+                    delay(0.7); // longer than the task may run
+                } elseif ($item === 120) {
+                    usleep(700_000); // the loop does not turn
+                }
+            }
+        } catch (TaskTimeoutException $late) {
+        }
+
+        self::assertSame(range(1, 200), $read);
+        self::assertNotNull($late);
         self::assertUsable($pool);
     }
 
