@@ -19,7 +19,7 @@ final class StreamDeadlock
 
     private ?string $timer = null;
 
-    /** @var \WeakMap<MapRun, array{int, int}> number of a task, and id of the extra worker that was started for it */
+    /** @var \WeakMap<MapRun, int> id of the last extra worker that was started for the map */
     private \WeakMap $extras;
 
     public function __construct(
@@ -41,12 +41,15 @@ final class StreamDeadlock
         }
     }
 
-    /** Returns the tasks for which an extra worker was started, if they still wait. Other tasks could be generators. */
-    public function tasksFor(WorkerHandle $worker, int $maxTasks): ?Batch
+    /**
+     * Returns the task for which an extra worker was started, if the task still waits. Other tasks could be generators.
+     * So the extra worker gets no second task at the same time: after a failure, the first task could need a worker.
+     */
+    public function taskFor(WorkerHandle $worker): ?Batch
     {
-        foreach ($this->extras as $map => [$number, $id]) {
+        foreach ($this->extras as $map => $id) {
             if ($id === $worker->id) {
-                return $this->backlog->shiftTask($map, $number, $maxTasks);
+                return $this->backlog->shiftTask($map, (int) $map->firstOpen(), 1);
             }
         }
 
@@ -73,13 +76,10 @@ final class StreamDeadlock
 
     private function isBlocked(MapRun $map): bool
     {
-        $workers = $this->workers->all();
-        [$number, $id] = $this->extras[$map] ?? [-1, 0];
-        $hasExtra = $number === $map->firstOpen() && isset($workers[$id]);
-        if ($hasExtra || $map->isAbandoned() || $this->backlog->isDelayed($map)) {
+        if ($map->isAbandoned() || $this->backlog->isDelayed($map)) {
             return false;
         }
-        foreach ($workers as $worker) {
+        foreach ($this->workers->all() as $worker) {
             // A worker with a generator that the caller reads earlier becomes free.
             $isReadEarlier = $worker->streamBatch?->source === $map && self::streamNumber($worker) < $map->firstOpen();
             if ($isReadEarlier || self::hasFirstOpen($map, $worker->batches[0])) {
@@ -99,13 +99,14 @@ final class StreamDeadlock
                 }
             }
         }
-        $this->extras[$map] = [(int) $map->firstOpen(), $this->workers->startExtra()];
+        $this->extras[$map] = $this->workers->startExtra();
     }
 
+    /** Returns whether the worker of the batch will give the first open task an outcome, or another attempt. */
     private static function hasFirstOpen(MapRun $map, Batch $batch): bool
     {
         return $batch->source === $map
-            && $batch->first <= $map->firstOpen()
+            && $batch->first + $batch->receivedCount <= $map->firstOpen()
             && $map->firstOpen() < $batch->first + $batch->limit;
     }
 

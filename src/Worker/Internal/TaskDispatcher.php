@@ -298,7 +298,7 @@ final class TaskDispatcher implements PoolEvents
                     }
                     continue;
                 }
-                $batch = ($this->outcomes->openStreamCount > 0 ? $this->deadlock->tasksFor($worker, $maxTasks) : null)
+                $batch = ($this->outcomes->openStreamCount > 0 ? $this->deadlock->taskFor($worker) : null)
                     ?? $this->backlog->shift($maxTasks)
                     ?? $this->activity->next($maxTasks, $this->workers->size, $depth > 1);
                 if ($batch === null) {

@@ -274,6 +274,24 @@ trait RetriesTasks
         self::assertSame(array_fill(0, 5, 1000), $counts);
     }
 
+    public function testARetryDoesNotWaitForALaterGeneratorOfItsBatch(): void
+    {
+        $pool = $this->pool(1, new TaskRetryPolicy(2, delay: 0.01));
+        $results = [];
+        foreach ($pool->map(range(0, 29), static function (int $i): int|\Generator {
+            if ($i === 15 && TaskContext::current()->attempt < 3) { // the batches have several tasks by then
+                throw new \DomainException('not yet');
+            }
+
+            return $i === 16 ? (static fn(): \Generator => yield from range(1, 1000))() : $i;
+        }) as $key => $result) {
+            $results[$key] = $result instanceof \Generator ? iterator_count($result) : $result;
+            unset($result);
+        }
+
+        self::assertSame(array_replace(range(0, 29), [16 => 1000]), $results);
+    }
+
     public function testARetryDoesNotWaitForOtherTasksWhenALaterGeneratorHasAWorker(): void
     {
         $pool = $this->pool(3, self::atOnce(1));
