@@ -23,7 +23,8 @@ final class StreamException extends \RuntimeException implements SpindleExceptio
 
     public static function onStream(): self
     {
-        return new self('Could not write output to the stream that was set for it: ' . self::reason());
+        return new self('Could not write output to the stream that was set for it: '
+            . self::reason('it accepts no bytes'));
     }
 
     public static function tooLarge(int $bytes): self
@@ -50,9 +51,9 @@ final class StreamException extends \RuntimeException implements SpindleExceptio
     }
 
     /** Returns and clears PHP's last error, which is the reason why a stream failed. */
-    private static function reason(): string
+    private static function reason(string $default = 'unknown error'): string
     {
-        $reason = Warnings::lastReason('unknown error');
+        $reason = Warnings::lastReason($default);
         error_clear_last();
 
         return $reason;

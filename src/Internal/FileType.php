@@ -32,7 +32,8 @@ enum FileType: int
     }
 
     /**
-     * Returns true if no read or write waits for another process: for regular files and streams without fstat().
+     * Returns true if no read or write waits for another process, or if an event loop can't watch the stream: for
+     * regular files, and for streams without fstat() or, in a wrapper of the application, without stream_cast().
      *
      * @param resource $stream
      */
@@ -40,6 +41,23 @@ enum FileType: int
     {
         $stat = Warnings::suppressed(static fn(): array|false => fstat($stream));
 
-        return $stat === false || self::ofMode($stat['mode']) === self::Regular;
+        return $stat === false
+            || self::ofMode($stat['mode']) === self::Regular
+            || (Warnings::hasUserWrapper($stream) && !self::canBeWatched($stream));
+    }
+
+    /** @param resource $stream */
+    private static function canBeWatched(mixed $stream): bool
+    {
+        [$none, $streams] = [null, [$stream]];
+        try {
+            Warnings::suppressed(static function () use ($none, $streams): void {
+                stream_select($streams, $none, $none, 0);
+            });
+
+            return true;
+        } catch (\ValueError) {
+            return false; // PHP found no descriptor
+        }
     }
 }

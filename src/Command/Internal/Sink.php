@@ -131,13 +131,14 @@ final class Sink
             if (!\is_resource($stream)) {
                 throw StreamException::closedStream();
             }
+            $isAlwaysReady = FileType::isAlwaysReady($stream);
             error_clear_last();
-            $written = self::writeNow($stream, $bytes);
-            if ($written === false || ($written === 0 && error_get_last() !== null)) {
+            $written = self::writeNow($stream, $bytes, $isAlwaysReady);
+            if ($written === false || ($written === 0 && ($isAlwaysReady || error_get_last() !== null))) {
                 throw StreamException::onStream();
             }
             $bytes = substr($bytes, $written);
-            if ($bytes !== '') {
+            if ($bytes !== '' && !$isAlwaysReady) {
                 $this->awaitWritable($stream);
             }
             if ($this->dropsOutput) {
@@ -151,9 +152,9 @@ final class Sink
      *
      * @param resource $stream
      */
-    private static function writeNow(mixed $stream, string $bytes): int|false
+    private static function writeNow(mixed $stream, string $bytes, bool $isAlwaysReady): int|false
     {
-        $blocks = !FileType::isAlwaysReady($stream)
+        $blocks = !$isAlwaysReady
             && stream_get_meta_data($stream)['blocked']
             && stream_set_blocking($stream, false);
         $written = Warnings::writeApplicationStream($stream, $bytes);

@@ -10,6 +10,7 @@ use Spindle\Command\CommandResult;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Conformance\Command\SuspendingStream;
+use Spindle\Tests\Conformance\Command\UnwatchableStream;
 use Spindle\Tests\Streams;
 
 use function Amp\delay;
@@ -66,6 +67,24 @@ trait ReadsInput
         rewind($memory);
 
         self::assertSame(300_000, \strlen($this->execute(Command::of('cat')->withInput($memory))->stdout()));
+    }
+
+    public function testAStreamThatNoEventLoopCanWatchIsReadAndWritten(): void
+    {
+        stream_wrapper_register(UnwatchableStream::PROTOCOL, UnwatchableStream::class);
+        try {
+            $stream = Streams::open(UnwatchableStream::PROTOCOL . '://', 'r+');
+            $cat = Command::of('cat')->withInput($stream)->withStdout($stream);
+            $result = $this->execute($cat);
+            self::assertSame(['read', null], [UnwatchableStream::$written, $result->error]);
+
+            UnwatchableStream::$capacity = 0;
+            $result = $this->execute(Command::of('echo')->withStdout($stream));
+            self::assertStringEndsWith('set for it: it accepts no bytes', (string) $result->error);
+        } finally {
+            UnwatchableStream::$capacity = 3;
+            stream_wrapper_unregister(UnwatchableStream::PROTOCOL);
+        }
     }
 
     public function testASocketIsReadAsItFillsAndBlocksNobody(): void
