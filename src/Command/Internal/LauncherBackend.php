@@ -171,10 +171,9 @@ final class LauncherBackend implements CommandBackend
         $mustFail = $launcher->isReady && !$this->options->rerunAfterCrash; // the commands may have started
         if (!$isReplaceable || $mustFail) {
             $this->failDead($commands, $how);
-
-            return;
+            $commands = [];
         }
-        if ($commands === []) {
+        if (!$isReplaceable || ($commands === [] && !$this->haveWaitingCommands())) {
             return;
         }
         try {
@@ -310,6 +309,12 @@ final class LauncherBackend implements CommandBackend
         } else {
             $this->assign($pending);
         }
+    }
+
+    /** Returns whether a launcher has more commands than slots. */
+    private function haveWaitingCommands(): bool
+    {
+        return array_filter($this->launchers->all(), static fn(Launcher $one): bool => $one->excess() > 0) !== [];
     }
 
     /** Runs a command of a dead launcher again, or ends the command as cancelled or with a {@see LauncherException}. */

@@ -120,6 +120,7 @@ final class Launchers
             $this->launchers[] = new Launcher($this->options, $this->temporaryFilePrefix, $this->backend);
         }
         $this->sendShares($concurrency);
+        $this->balance();
         for ($i = 0; $i < $missing; ++$i) {
             $this->log?->write('A launcher was started');
         }

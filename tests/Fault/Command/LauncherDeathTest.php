@@ -94,6 +94,26 @@ final class LauncherDeathTest extends TidyTestCase
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testANewLauncherRunsWaitingCommandsOfTheOthers(StartMethod $start): void
+    {
+        $pool = $this->pool($start, 8);
+        for ($i = 0; $i < 40; ++$i) {
+            Async::run(static fn(): CommandResult => $pool->execute(Command::of('sleep', '20')))->ignore();
+        }
+        Eventually::holds(static fn(): bool => \count(self::running('sleep 20')) === 8, 'all slots are in use');
+        if (\count(Processes::launchers()) < 2) {
+            self::markTestSkipped('needs two CPUs, so that the pool has two launchers');
+        }
+        self::killOneLauncher();
+        $haveFailed = static fn(): bool => $pool->statistics()['waiting'] < 30;
+        $isFull = static fn(): bool => $haveFailed() && \count(self::running('sleep 20')) === 8;
+        Eventually::holds($isFull, 'all slots are in use again');
+        $pool->kill();
+
+        self::assertSame([], Processes::launchers());
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testACommandThatKillsItsLauncherIsGivenUpWhileOthersFinish(StartMethod $start): void
     {
         $deadly = Command::shell('echo x >> ' . $this->path('starts') . '; kill -9 $PPID; sleep 10');
