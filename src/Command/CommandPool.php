@@ -180,7 +180,7 @@ final class CommandPool implements Lifecycle, Statistics
 
     /**
      * Returns the keys of the running commands, in the order in which the pool has read the commands. Commands of
-     * {@see execute()} have no key, so they are left out. The result is an estimate: the pool does not ask launchers.
+     * {@see execute()} have no key, so they are left out. The result may be late: launchers report starts and ends.
      *
      * @return list<mixed>
      */
@@ -210,9 +210,14 @@ final class CommandPool implements Lifecycle, Statistics
      */
     public function cancel(mixed $key): void
     {
-        $pending = $this->runningCommand($key);
-        if ($pending !== null) {
-            $this->dispatcher->cancel([$pending->id => $pending]);
+        $running = $this->dispatcher->running();
+        foreach ($running + $this->dispatcher->assigned() as $id => $pending) {
+            if ($pending->key === $key) {
+                $isInTransport = $pending->launcher === null && isset($running[$id]);
+                $isInTransport ? $this->dispatcher->cancel([$pending]) : $pending->cancelIfRunning();
+
+                return;
+            }
         }
     }
 
@@ -323,17 +328,6 @@ final class CommandPool implements Lifecycle, Statistics
             'retry' => $this->dispatcher->retry,
             'options' => $this->dispatcher->options,
         ];
-    }
-
-    private function runningCommand(mixed $key): ?PendingCommand
-    {
-        foreach ($this->dispatcher->running() as $pending) {
-            if ($pending->key === $key) {
-                return $pending;
-            }
-        }
-
-        return null;
     }
 
     /**

@@ -31,6 +31,12 @@ final class Launcher implements LauncherEvents
     /** @var array<int, PendingCommand> pending commands of this launcher, by id, in the order of assignment */
     public array $commands = [];
 
+    /** The share, or 0 while the pool is paused. */
+    private int $usableShare = 0;
+
+    /** @var array<int, PendingCommand> commands that ran when the share was last set and have not ended, by id */
+    private array $wereRunning = [];
+
     public readonly LauncherProcess $process;
 
     /** Number of commands of this launcher that are moving to another one ({@see PendingCommand::$isMoving}). */
@@ -78,6 +84,31 @@ final class Launcher implements LauncherEvents
         }
     }
 
+    /**
+     * Returns the commands that probably run. A launcher takes waiting commands from the runs in rotation. It reports
+     * a start if an older command still waits, so the other running commands are the oldest ones.
+     *
+     * @return array<int, PendingCommand> by id
+     */
+    public function running(): array
+    {
+        $running = array_filter(
+            $this->commands,
+            fn(PendingCommand $pending): bool => $pending->started || isset($this->wereRunning[$pending->id]),
+        );
+        $others = array_diff_key($this->commands, $running);
+
+        return $running + \array_slice($others, 0, max(0, $this->usableShare - \count($running)), true);
+    }
+
+    /** @param bool $isPaused whether the launcher starts no commands; running commands continue in any case */
+    public function setShare(int $share, bool $isPaused): void
+    {
+        $this->wereRunning = $this->isReady ? $this->running() : [];
+        $this->share = $share;
+        $this->usableShare = $isPaused ? 0 : $share;
+    }
+
     /** Returns the number of commands beyond the share. The result is negative when slots are free. */
     public function excess(): int
     {
@@ -101,7 +132,7 @@ final class Launcher implements LauncherEvents
 
     public function remove(PendingCommand $pending): void
     {
-        unset($this->commands[$pending->id]);
+        unset($this->commands[$pending->id], $this->wereRunning[$pending->id]);
         $pending->launcher = null;
         $this->endMove($pending);
         $pending->started = false;

@@ -90,15 +90,11 @@ final class LauncherBackend implements CommandBackend
         return $commands;
     }
 
-    /**
-     * Returns the first N commands of each launcher that has N slots. These commands are probably running. With several
-     * runs, some of these commands may still wait, because a launcher takes commands from the runs in rotation.
-     */
     public function running(): array
     {
         $running = [];
         foreach ($this->launchers->all() as $launcher) {
-            $running += \array_slice($launcher->commands, 0, $launcher->share, true);
+            $running += $launcher->running();
         }
 
         return $running;
@@ -244,7 +240,11 @@ final class LauncherBackend implements CommandBackend
     {
         $this->exhaustedSince = null;
         $pending->mayHaveStarted = true; // a LauncherException during a retry must say that the command may have run
-        $this->finish($pending, ResultFactory::ofExit($pending, $bytes, $at, $length));
+        $result = ResultFactory::ofExit($pending, $bytes, $at, $length);
+        if ($result->cancelled) {
+            $pending->discardOutput();
+        }
+        $this->finish($pending, $result);
     }
 
     /** Handles a command that was not started, because it was withdrawn or its start failed. */

@@ -368,7 +368,7 @@ final class Launchers
         $count = \count($this->launchers);
         $largest = intdiv($concurrency + $count - 1, $count);
         foreach ($this->launchers as $i => $launcher) {
-            $launcher->share = intdiv($concurrency + $i, $count);
+            $launcher->setShare(intdiv($concurrency + $i, $count), $this->isPaused);
             $launcher->largestShare = $largest;
             // Each launcher checks whether it can run the largest share. So all launchers accept this frame, or none.
             $launcher->process->send(LauncherProtocol::frame(

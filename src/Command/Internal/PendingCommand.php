@@ -44,7 +44,8 @@ final class PendingCommand
 
     /**
      * Whether the launcher has reported the start. With the option `rerunAfterCrash`, a launcher reports each start.
-     * Without the option, a launcher reports a start only as the answer to a WITHDRAW frame that came after the start.
+     * Without the option, a launcher reports a start while an older command waits, and as the answer to a WITHDRAW
+     * frame that came after the start.
      */
     public bool $started = false;
 
@@ -121,6 +122,12 @@ final class PendingCommand
     public function requestOutput(): void
     {
         $this->send(LauncherProtocol::SEND_OUTPUT);
+    }
+
+    /** Asks the launcher to end the command if it is running. If so, {@see ResultFactory} sets `$cancelled`. */
+    public function cancelIfRunning(): void
+    {
+        $this->send(LauncherProtocol::CANCEL, LauncherProtocol::IF_RUNNING);
     }
 
     /** Reports that bytes of streamed output were delivered or dropped, so that the launcher sends more. */

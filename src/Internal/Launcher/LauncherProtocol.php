@@ -55,6 +55,9 @@ final class LauncherProtocol
     /** The command is larger than any system allows. The frame contains neither the command's strings nor its input. */
     public const TOO_LARGE = 0x100;
 
+    /** Payload of CANCEL for a command that must end only if it is running. */
+    public const IF_RUNNING = "\1";
+
     // Reasons for the end of a job, in EXITED and NOT_STARTED.
     public const TIMED_OUT = 0x01;
     public const IDLE = 0x02;

@@ -93,7 +93,7 @@ final class JobScheduler implements FrameHandler
             LauncherProtocol::INPUT => $this->input($id, $payload, true),
             LauncherProtocol::INPUT_END => $this->input($id, '', false),
             LauncherProtocol::OUTPUT_TAKEN => $this->outputTaken($id, $payload),
-            LauncherProtocol::CANCEL => $this->cancel($id),
+            LauncherProtocol::CANCEL => $this->cancel($id, $payload),
             LauncherProtocol::WITHDRAW => $this->withdraw($id),
             LauncherProtocol::SEND_OUTPUT => $this->sendOutput($id),
             LauncherProtocol::END => $this->poolEnded(),
@@ -149,10 +149,8 @@ final class JobScheduler implements FrameHandler
     }
 
     /**
-     * Handles the exit of a job's process. The backend must have reported all output of the job before.
-     *
-     * @param int $exitCode -1 after a signal
-     * @param int $signal   0 without a signal
+     * Handles the exit of a job's process. The backend must have reported all output of the job before. The exit code
+     * is -1 after a signal, and the signal is 0 without one.
      */
     public function exited(LauncherJob $job, int $exitCode, int $signal): void
     {
@@ -259,11 +257,11 @@ final class JobScheduler implements FrameHandler
         }
     }
 
-    private function cancel(int $id): void
+    private function cancel(int $id, string $payload): void
     {
         if (isset($this->running[$id])) {
             $this->termination->cancel($this->running[$id]);
-        } else {
+        } elseif ($payload !== LauncherProtocol::IF_RUNNING) {
             $this->withdraw($id);
         }
     }
@@ -287,8 +285,10 @@ final class JobScheduler implements FrameHandler
         $id = $job->id;
         $job->unixStart = microtime(true);
         $job->startedAt = $job->lastOutputAt = hrtime(true);
-        if ($this->announcesStarts) {
+        if ($this->announcesStarts || $job->overtakesOthers) {
             $this->frames->add(LauncherProtocol::STARTED, $id, '');
+        }
+        if ($this->announcesStarts) {
             $this->frames->send();
         }
         if ($job->inherited !== $this->appliedEnvironment) {

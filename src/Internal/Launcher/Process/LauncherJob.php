@@ -46,6 +46,9 @@ final class LauncherJob
     /** Bytes of streamed output that the pool has not acknowledged. */
     public int $unacknowledged = 0;
 
+    /** Whether an older job, of another lane, waits while this job starts. */
+    public bool $overtakesOthers = false;
+
     /** Whether the pool may send more input. */
     public bool $inputFollows;
 

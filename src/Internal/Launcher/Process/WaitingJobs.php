@@ -10,7 +10,7 @@ final class WaitingJobs
     /** @var array<int, non-empty-array<int, LauncherJob>> jobs by lane and id; the lane of the next job comes first */
     private array $lanes = [];
 
-    /** @var array<int, int> lane by job id */
+    /** @var array<int, int> lane by job id; the job that has waited longest comes first */
     private array $laneOf = [];
 
     public function add(LauncherJob $job): void
@@ -28,8 +28,10 @@ final class WaitingJobs
     public function next(): LauncherJob
     {
         $lane = array_key_first($this->lanes) ?? throw new \LogicException('No job waits');
+        $job = $this->lanes[$lane][array_key_first($this->lanes[$lane])];
+        $job->overtakesOthers = array_key_first($this->laneOf) !== $job->id;
 
-        return $this->takeFrom($lane, array_key_first($this->lanes[$lane]));
+        return $this->takeFrom($lane, $job->id);
     }
 
     /** Undoes the last call of {@see next()}, which must have returned this job. */
@@ -38,7 +40,7 @@ final class WaitingJobs
         $lane = $job->lane;
         $others = $this->lanes[$lane] ?? [];
         $this->lanes = [$lane => [$job->id => $job] + $others] + $this->lanes;
-        $this->laneOf[$job->id] = $lane;
+        $this->laneOf = [$job->id => $lane] + $this->laneOf;
     }
 
     /** @return bool whether the job was waiting */

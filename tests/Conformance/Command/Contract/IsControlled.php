@@ -178,6 +178,60 @@ trait IsControlled
         $pool->kill();
     }
 
+    public function testOfSeveralCommandsWithAKeyTheRunningOneIsEnded(): void
+    {
+        $pool = $this->pool(2);
+        $go = $this->path('go');
+        $long = Command::of('sleep', '1000');
+        $brief = Command::shell("until [ -e {$go} ]; do sleep 0.01; done");
+        // After the brief commands, one command of each run has a slot.
+        $commands = ['a' => $brief, 'b' => $brief, 'c' => $long, 'd' => $long];
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run($commands)));
+        $speaking = Command::shell('echo x; sleep 1000');
+        $other = Async::run(static fn(): array => iterator_to_array($pool->run(['d' => $speaking])));
+        Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === 3, 'all are submitted');
+        touch($go);
+        Eventually::holds(static fn(): bool => $pool->statistics()['finished_total'] === 2, 'the brief ones are over');
+        Eventually::holds(static fn(): bool => $pool->partialOutput('d', 2) === ["x\n", ''], 'two others run');
+        self::assertEqualsCanonicalizing(['c', 'd'], $pool->runningKeys());
+        $pool->cancel('d');
+
+        self::assertSame('cancelled', $other->await()['d']->error);
+        $pool->cancelAll();
+        self::assertSame(0, $pool->statistics()['waiting']);
+        self::assertCount(4, $run->await());
+    }
+
+    public function testAKeyEndsNoCommandThatWaitsInAPausedPool(): void
+    {
+        $pool = $this->pool(1);
+        $pool->pause();
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run(['a' => Command::of('true')])));
+        Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === 1, 'it is submitted');
+        self::assertSame([], $pool->runningKeys());
+        $pool->cancel('a');
+        $pool->resume();
+
+        self::assertTrue($run->await()['a']->succeeded());
+    }
+
+    public function testCommandsBeyondALowerConcurrencyAreKnownToRun(): void
+    {
+        $pool = $this->pool(3);
+        $commands = array_fill_keys(['a', 'b', 'c'], Command::shell('echo x; sleep 1000'));
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run($commands)));
+        foreach (array_keys($commands) as $key) {
+            Eventually::holds(static fn(): bool => $pool->partialOutput($key, 1) === ["\n", ''], 'all run');
+        }
+        $pool->resize(1);
+        self::assertSame(['a', 'b', 'c'], $pool->runningKeys());
+        $pool->cancel('c');
+        Eventually::holds(static fn(): bool => $pool->runningKeys() === ['a', 'b'], 'one has ended');
+        $pool->cancelAll();
+
+        self::assertCount(3, $run->await());
+    }
+
     public function testAnOutputCallbackThatSuspendsHoldsUpNoCancellation(): void
     {
         $pool = $this->pool(1);
