@@ -7,14 +7,17 @@ namespace Spindle\Command\Internal;
 use Revolt\EventLoop;
 use Spindle\Command\CommandPoolOptions;
 
-/** Starts queued commands when a slot is free, with at least {@see CommandPoolOptions::$delay} between two starts. */
+/**
+ * Starts queued commands when a slot is free, with at least {@see CommandPoolOptions::$delay} between two starts.
+ * Serves lanes with waiting commands in rotation.
+ */
 final class DelayedStarts
 {
     /** Interval of the timer that keeps the event loop running while commands wait in a paused pool. */
     private const PAUSED_SECONDS = 3600;
 
-    /** @var array<int, PendingCommand> waiting commands, by id */
-    private array $commands = [];
+    /** @var array<int, non-empty-array<int, PendingCommand>> waiting commands, by lane and id */
+    private array $lanes = [];
 
     /** Earliest time of the next start, in nanoseconds of the monotonic clock. */
     private int $nextStartAt = 0;
@@ -35,14 +38,14 @@ final class DelayedStarts
 
     public function add(PendingCommand $pending): void
     {
-        $this->commands[$pending->id] = $pending;
+        $this->lanes[$pending->lane][$pending->id] = $pending;
         $this->schedule();
     }
 
     /** Sets the timer for the next start if no timer is set. Must be called when a slot may have become free. */
     public function schedule(): void
     {
-        if ($this->commands !== [] && $this->timerId === null) {
+        if ($this->lanes !== [] && $this->timerId === null) {
             $left = $this->isPaused
                 ? self::PAUSED_SECONDS
                 : max(0, $this->nextStartAt - (int) hrtime(true)) / 1e9;
@@ -68,9 +71,11 @@ final class DelayedStarts
     /** @return bool whether the command was in the queue */
     public function remove(PendingCommand $pending): bool
     {
-        $isQueued = isset($this->commands[$pending->id]);
-        unset($this->commands[$pending->id]);
-        if ($this->commands === []) {
+        $isQueued = isset($this->lanes[$pending->lane][$pending->id]);
+        if ($isQueued) {
+            $this->takeFrom($pending->lane, $pending->id);
+        }
+        if ($this->lanes === []) {
             $this->cancelTimer(); // the timer would keep the event loop running
         }
 
@@ -80,12 +85,12 @@ final class DelayedStarts
     /** @return array<int, PendingCommand> by id */
     public function commands(): array
     {
-        return $this->commands;
+        return array_replace([], ...$this->lanes);
     }
 
     public function clear(): void
     {
-        $this->commands = [];
+        $this->lanes = [];
         $this->cancelTimer();
     }
 
@@ -97,6 +102,19 @@ final class DelayedStarts
         }
     }
 
+    /** Removes and returns a command, and moves its lane behind all others. */
+    private function takeFrom(int $lane, int $id): PendingCommand
+    {
+        $commands = $this->lanes[$lane];
+        $pending = $commands[$id];
+        unset($this->lanes[$lane], $commands[$id]);
+        if ($commands !== []) {
+            $this->lanes[$lane] = $commands;
+        }
+
+        return $pending;
+    }
+
     private function startNext(): void
     {
         $this->timerId = null;
@@ -105,12 +123,12 @@ final class DelayedStarts
 
             return;
         }
-        $pending = reset($this->commands);
+        $lane = array_key_first($this->lanes);
         $events = $this->events->get();
-        if ($pending === false || $events?->hasFreeSlot() !== true) {
+        if ($lane === null || $events?->hasFreeSlot() !== true) {
             return;
         }
-        unset($this->commands[$pending->id]);
+        $pending = $this->takeFrom($lane, array_key_first($this->lanes[$lane]));
         $this->nextStartAt = (int) hrtime(true) + (int) ($this->delay * 1e9);
         $events->onStartDue($pending);
         $this->schedule();

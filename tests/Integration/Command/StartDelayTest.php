@@ -50,6 +50,17 @@ final class StartDelayTest extends TidyTestCase
         self::assertApart(iterator_to_array($this->pool(1)->run($commands), false), 3);
     }
 
+    public function testAnExecutionDoesNotWaitForAllCommandsOfARun(): void
+    {
+        $pool = $this->pool(2, delay: 0.05);
+        $run = Async::run(static fn() => iterator_to_array($pool->run(array_fill(0, 12, Command::of('true')))));
+        Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] > 6, 'the run waits for the delay');
+        $pool->execute(Command::of('true'));
+        self::assertGreaterThan(0, $pool->statistics()['waiting']);
+
+        self::assertCount(12, $run->await());
+    }
+
     /** @return iterable<string, array{\Closure(CommandPool): mixed}> */
     public static function continuations(): iterable
     {
