@@ -102,10 +102,10 @@ final class CommandResult
         return $this->succeeded() ? $this : throw CommandFailedException::of($this);
     }
 
-    /** @internal Returns a copy with an error about the command's input or output. */
-    public function withError(string $error): self
+    /** @internal Returns a copy with an error about the command's input or output; the same object for null. */
+    public function withError(?string $error): self
     {
-        return new self(
+        return $error === null || $error === $this->error ? $this : new self(
             $this->key,
             $this->command,
             $this->exitCode,

@@ -7,12 +7,15 @@ namespace Spindle\Command\Internal;
 use Spindle\Command\CommandResult;
 
 /**
- * Receives events of a pool's backend and timers: an attempt (one execution of a command) has ended, or a start is due.
+ * Receives events of a pool's backend and timers, such as the start or end of an attempt: one execution of a command.
  * The backend and the timers have only a weak reference to the receiver. So PHP destroys the pool when the application
  * no longer refers to the pool.
  */
 interface AttemptEvents
 {
+    /** Called when a launcher has reported the start of an attempt, see {@see PendingCommand::$started}. */
+    public function onStarted(PendingCommand $pending): void;
+
     /** Called when an attempt has ended and its slot is free. The result is not final if the command is retried. */
     public function onEnded(PendingCommand $pending, CommandResult $result): void;
 

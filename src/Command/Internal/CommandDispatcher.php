@@ -285,6 +285,11 @@ final class CommandDispatcher implements AttemptEvents
         $this->backend->awaitEnd();
     }
 
+    public function onStarted(PendingCommand $pending): void
+    {
+        $this->delayedStarts?->onStarted($pending);
+    }
+
     public function onEnded(PendingCommand $pending, CommandResult $result): void
     {
         $pending->feeder?->stop();
@@ -301,12 +306,7 @@ final class CommandDispatcher implements AttemptEvents
                 return; // the pool was killed
             }
             unset($this->delivering[$pending->id]);
-            $this->retryOrSettle(
-                $pending,
-                $pending->ioError === null || $pending->ioError === $result->error
-                    ? $result
-                    : $result->withError($pending->ioError),
-            );
+            $this->retryOrSettle($pending, $result->withError($pending->ioError));
         });
     }
 

@@ -22,6 +22,9 @@ final class DelayedStarts
     /** Earliest time of the next start, in nanoseconds of the monotonic clock. */
     private int $nextStartAt = 0;
 
+    /** Last command that a launcher got, until the launcher reports its start or end. No other command starts then. */
+    private ?PendingCommand $starting = null;
+
     /** Callback id of the timer for the next start; null while no timer is set. */
     private ?string $timerId = null;
 
@@ -42,10 +45,22 @@ final class DelayedStarts
         $this->schedule();
     }
 
+    /** Begins the delay, because a launcher that was not ready has kept the command until now. */
+    public function onStarted(PendingCommand $pending): void
+    {
+        if ($pending === $this->starting) {
+            $this->nextStartAt = $this->afterDelay();
+            $this->schedule();
+        }
+    }
+
     /** Sets the timer for the next start if no timer is set. Must be called when a slot may have become free. */
     public function schedule(): void
     {
-        if ($this->lanes !== [] && $this->timerId === null) {
+        if ($this->starting?->started === true || $this->starting?->launcher === null) {
+            $this->starting = null;
+        }
+        if ($this->starting === null && $this->lanes !== [] && $this->timerId === null) {
             $left = $this->isPaused
                 ? self::PAUSED_SECONDS
                 : max(0, $this->nextStartAt - (int) hrtime(true)) / 1e9;
@@ -91,7 +106,13 @@ final class DelayedStarts
     public function clear(): void
     {
         $this->lanes = [];
+        $this->starting = null;
         $this->cancelTimer();
+    }
+
+    private function afterDelay(): int
+    {
+        return (int) hrtime(true) + (int) ($this->delay * 1e9);
     }
 
     private function cancelTimer(): void
@@ -125,12 +146,13 @@ final class DelayedStarts
         }
         $lane = array_key_first($this->lanes);
         $events = $this->events->get();
-        if ($lane === null || $events?->hasFreeSlot() !== true) {
+        if ($lane === null || $this->starting !== null || $events?->hasFreeSlot() !== true) {
             return;
         }
         $pending = $this->takeFrom($lane, array_key_first($this->lanes[$lane]));
-        $this->nextStartAt = (int) hrtime(true) + (int) ($this->delay * 1e9);
+        $this->nextStartAt = $this->afterDelay();
         $events->onStartDue($pending);
+        $this->starting = $pending;
         $this->schedule();
     }
 }

@@ -146,7 +146,7 @@ final class LauncherBackend implements CommandBackend
                     substr($bytes, $at, $length),
                 ),
                 LauncherProtocol::NOT_STARTED => $this->notStarted($pending, $bytes, $at, $length),
-                LauncherProtocol::STARTED => $this->launchers->commandStarted($pending),
+                LauncherProtocol::STARTED => $this->started($pending),
                 LauncherProtocol::INPUT_ACCEPTED => $pending->feeder?->onAcknowledgement(substr($bytes, $at, $length)),
                 default => null,
             };
@@ -234,6 +234,12 @@ final class LauncherBackend implements CommandBackend
             ),
             default => null,
         };
+    }
+
+    private function started(PendingCommand $pending): void
+    {
+        $this->launchers->commandStarted($pending);
+        $this->events->get()?->onStarted($pending);
     }
 
     private function exited(PendingCommand $pending, string $bytes, int $at, int $length): void

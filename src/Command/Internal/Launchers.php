@@ -379,7 +379,7 @@ final class Launchers
                     $this->isPaused ? 0 : $launcher->share,
                     $largest,
                     $this->options->gracePeriod,
-                    (int) $this->options->rerunAfterCrash,
+                    (int) ($this->options->rerunAfterCrash || $this->options->delay > 0.0),
                 ),
             ));
         }

@@ -43,9 +43,9 @@ final class PendingCommand
     public bool $isMoving = false;
 
     /**
-     * Whether the launcher has reported the start. With the option `rerunAfterCrash`, a launcher reports each start.
-     * Without the option, a launcher reports a start while an older command waits, and as the answer to a WITHDRAW
-     * frame that came after the start.
+     * Whether the launcher has reported the start. With the option `rerunAfterCrash` or `delay`, a launcher reports
+     * each start. Without them, it reports a start while an older command waits, and as the answer to a WITHDRAW frame
+     * that came after the start.
      */
     public bool $started = false;
 

@@ -18,11 +18,15 @@ use Spindle\Command\RetryPolicy;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\LauncherPhp;
+use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\TidyTestCase;
 
 /** Tests of CommandPoolOptions::$delay. */
 final class StartDelayTest extends TidyTestCase
 {
+    use OwnDirectory;
+
     private const DELAY = 0.3;
 
     /** Minimum accepted seconds between two starts: processes on a busy machine read the clock late. */
@@ -31,7 +35,6 @@ final class StartDelayTest extends TidyTestCase
     public function testStartsOfAllRunsAreApart(): void
     {
         $pool = $this->pool(8);
-        $pool->maxConcurrency(); // now, so that the first command does not wait for the launcher
         $true = Command::of('true');
         $runs = [
             Async::run(static fn(): array => iterator_to_array($pool->run([$true, $true]), false)),
@@ -41,6 +44,21 @@ final class StartDelayTest extends TidyTestCase
         $results = array_map(static fn(Future $run): array => $run->await(), $runs);
 
         self::assertApart(array_merge(...$results), 5);
+    }
+
+    public function testTheDelayHoldsWhileALauncherStarts(): void
+    {
+        $go = $this->path('go');
+        $php = LauncherPhp::wrapper($this->path(), "until [ -e {$go} ]; do sleep 0.01; done");
+        $pool = new CommandPool(4, options: new CommandPoolOptions(php: $php, delay: self::DELAY));
+        $commands = array_fill(0, 3, Command::of('true'));
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run($commands)));
+        $submitted = microtime(true);
+        $mayStart = static fn(): bool => microtime(true) > $submitted + 3 * self::DELAY;
+        Eventually::holds($mayStart, 'with a launcher, all could have started');
+        touch($go);
+
+        self::assertApart($run->await(), 3);
     }
 
     public function testTheDelayHoldsForCommandsThatWaitedForASlot(): void
