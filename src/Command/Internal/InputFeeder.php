@@ -17,6 +17,9 @@ final class InputFeeder
 {
     private const MAX_PIECE_BYTES = 1 << 16;
 
+    /** Pause after a stream that the event loop can't watch has returned no bytes, although it is not at its end. */
+    private const EMPTY_READ_PAUSE_SECONDS = 0.01;
+
     /** Number of sent bytes that the launcher has not acknowledged. */
     private int $unacknowledged = 0;
 
@@ -150,6 +153,8 @@ final class InputFeeder
                 }
                 if ($piece !== '') {
                     yield $piece;
+                } elseif ($isAlwaysReady && !feof($stream)) {
+                    $this->changed->waitFor(self::EMPTY_READ_PAUSE_SECONDS);
                 }
             }
         } finally {

@@ -14,10 +14,11 @@ final class UnwatchableStream
 
     public static string $written = '';
 
+    /** @var list<string> results of the next reads; the stream ends with the last one */
+    public static array $reads = ['read'];
+
     /** @var resource|null set by PHP */
     public $context;
-
-    private bool $isRead = false;
 
     public function stream_open(): bool
     {
@@ -32,14 +33,12 @@ final class UnwatchableStream
 
     public function stream_read(): string
     {
-        $this->isRead = true;
-
-        return 'read';
+        return array_shift(self::$reads) ?? '';
     }
 
     public function stream_eof(): bool
     {
-        return $this->isRead;
+        return self::$reads === [];
     }
 
     public function stream_write(string $bytes): int

@@ -73,6 +73,7 @@ trait ReadsInput
     {
         stream_wrapper_register(UnwatchableStream::PROTOCOL, UnwatchableStream::class);
         try {
+            UnwatchableStream::$reads = ['read'];
             $stream = Streams::open(UnwatchableStream::PROTOCOL . '://', 'r+');
             $cat = Command::of('cat')->withInput($stream)->withStdout($stream);
             $result = $this->execute($cat);
@@ -85,6 +86,26 @@ trait ReadsInput
             UnwatchableStream::$capacity = 3;
             stream_wrapper_unregister(UnwatchableStream::PROTOCOL);
         }
+    }
+
+    public function testAStreamThatHasNoBytesForAWhileBlocksNobody(): void
+    {
+        stream_wrapper_register(UnwatchableStream::PROTOCOL, UnwatchableStream::class);
+        try {
+            UnwatchableStream::$reads = ['one', ...array_fill(0, 1000, ''), 'end'];
+            EventLoop::repeat(0.001, static function (string $id): void {
+                if (UnwatchableStream::$reads[0] !== 'one') {
+                    EventLoop::cancel($id);
+                    UnwatchableStream::$reads = ['two'];
+                }
+            });
+            $stream = Streams::open(UnwatchableStream::PROTOCOL . '://', 'r');
+            $result = $this->execute(Command::of('cat')->withInput($stream));
+        } finally {
+            stream_wrapper_unregister(UnwatchableStream::PROTOCOL);
+        }
+
+        self::assertSame('onetwo', $result->stdout());
     }
 
     public function testASocketIsReadAsItFillsAndBlocksNobody(): void
