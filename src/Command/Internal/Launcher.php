@@ -49,7 +49,7 @@ final class Launcher implements LauncherEvents
      * @throws LauncherException when the process can't be started
      */
     public function __construct(
-        CommandPoolOptions $options,
+        private readonly CommandPoolOptions $options,
         string $temporaryFilePrefix,
         private readonly \WeakReference $backend,
     ) {
@@ -101,12 +101,24 @@ final class Launcher implements LauncherEvents
         return $running + \array_slice($others, 0, max(0, $this->usableShare - \count($running)), true);
     }
 
-    /** @param bool $isPaused whether the launcher starts no commands; running commands continue in any case */
-    public function setShare(int $share, bool $isPaused): void
+    /**
+     * Sends a CONFIGURE frame. Each launcher checks whether it can run the largest share. So all launchers accept their
+     * frames, or none.
+     *
+     * @param bool $isPaused whether the launcher starts no commands; running commands continue in any case
+     */
+    public function configure(int $share, int $largestShare, bool $isPaused): void
     {
         $this->wereRunning = $this->isReady ? $this->running() : [];
         $this->share = $share;
         $this->usableShare = $isPaused ? 0 : $share;
+        $this->largestShare = $largestShare;
+        $announcesStarts = $this->options->rerunAfterCrash || $this->options->delay > 0.0;
+        $this->process->send(LauncherProtocol::frame(
+            LauncherProtocol::CONFIGURE,
+            0,
+            pack('VVeC', $this->usableShare, $largestShare, $this->options->gracePeriod, (int) $announcesStarts),
+        ));
     }
 
     /** Returns the number of commands beyond the share. The result is negative when slots are free. */

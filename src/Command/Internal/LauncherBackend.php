@@ -102,12 +102,12 @@ final class LauncherBackend implements CommandBackend
 
     public function pause(): void
     {
-        $this->launchers->pause(true, $this->concurrency);
+        $this->launchers->pause(true);
     }
 
     public function resume(): void
     {
-        $this->launchers->pause(false, $this->concurrency);
+        $this->launchers->pause(false);
     }
 
     public function resize(int $concurrency): void

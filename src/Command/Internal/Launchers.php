@@ -7,7 +7,6 @@ namespace Spindle\Command\Internal;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\CpuCount;
-use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Launcher\ProcessCredentials;
 use Spindle\LauncherException;
 
@@ -287,12 +286,12 @@ final class Launchers
         }
     }
 
-    public function pause(bool $isPaused, int $concurrency): void
+    public function pause(bool $isPaused): void
     {
         $isChanged = $this->isPaused !== $isPaused;
         $this->isPaused = $isPaused;
-        if ($isChanged && $this->launchers !== []) {
-            $this->sendShares($concurrency);
+        foreach ($isChanged ? $this->all() : [] as $launcher) {
+            $launcher->configure($launcher->share, $launcher->largestShare, $isPaused);
         }
     }
 
@@ -368,20 +367,7 @@ final class Launchers
         $count = \count($this->launchers);
         $largest = intdiv($concurrency + $count - 1, $count);
         foreach ($this->launchers as $i => $launcher) {
-            $launcher->setShare(intdiv($concurrency + $i, $count), $this->isPaused);
-            $launcher->largestShare = $largest;
-            // Each launcher checks whether it can run the largest share. So all launchers accept this frame, or none.
-            $launcher->process->send(LauncherProtocol::frame(
-                LauncherProtocol::CONFIGURE,
-                0,
-                pack(
-                    'VVeC',
-                    $this->isPaused ? 0 : $launcher->share,
-                    $largest,
-                    $this->options->gracePeriod,
-                    (int) ($this->options->rerunAfterCrash || $this->options->delay > 0.0),
-                ),
-            ));
+            $launcher->configure(intdiv($concurrency + $i, $count), $largest, $this->isPaused);
         }
     }
 

@@ -4,14 +4,17 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Command;
 
+use Amp\Future;
 use PHPUnit\Framework\Attributes\DataProviderExternal;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\CommandResult;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\StartMethod;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
 use Spindle\Tests\OwnDirectory;
@@ -88,6 +91,47 @@ final class CredentialsTest extends TidyTestCase
         $before = $running->await();
 
         return [$before, $after, array_values(array_filter($old, Processes::isAlive(...)))];
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testAPauseAndItsEndHoldForCommandsFromBeforeTheChange(StartMethod $start): void
+    {
+        self::needRoot();
+
+        self::assertSame(
+            [true, 2],
+            Host::call(self::class . '::pauseBeside', [$start->value, $this->path('go')]),
+        );
+    }
+
+    /** @return array{bool, int} */
+    public static function pauseBeside(string $start, string $go): array
+    {
+        $pool = self::pool($start, 1);
+        /** @var \Closure(Command): Future<CommandResult> $execute */
+        $execute = static fn(Command $command): Future
+            => Async::run(static fn(): CommandResult => $pool->execute($command));
+        $running = $execute(Command::shell("touch {$go}-on; while [ ! -e {$go} ]; do sleep 0.01; done"));
+        $waiting = $execute(Command::of('true'));
+        Eventually::holds(static fn(): bool => is_file("{$go}-on"), 'the first command runs');
+        posix_setegid(self::NOBODY);
+        $pool->execute(Command::of('true'));
+        $pool->pause();
+        touch($go);
+        $running->await();
+        $resumedAt = microtime(true);
+        $pool->resume();
+        $startedAt = $waiting->await()->startedAt;
+
+        $pool->pause();
+        $waiting = $execute(Command::of('true'));
+        Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === 1, 'one command waits');
+        posix_setegid(0);
+        $other = $execute(Command::of('true'));
+        Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === 2, 'two commands wait');
+        $pool->resume();
+
+        return [$startedAt > $resumedAt, $waiting->await()->attempts + $other->await()->attempts];
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
