@@ -133,9 +133,10 @@ final class InputFeeder
     {
         // A regular file is always readable, and event loops with epoll can't watch it.
         $isAlwaysReady = FileType::isAlwaysReady($stream);
-        // On a blocking named pipe or terminal, fread() blocks until it has as many bytes as requested.
+        // In blocking mode, fread() blocks: on a named pipe or terminal until it has as many bytes as requested, and on
+        // a TLS connection until it has a whole record.
         $meta = stream_get_meta_data($stream);
-        if (!$isAlwaysReady && $meta['stream_type'] === 'STDIO' && $meta['blocked']) {
+        if (!$isAlwaysReady && $meta['blocked'] && ($meta['stream_type'] === 'STDIO' || isset($meta['crypto']))) {
             $this->madeNonBlocking = stream_set_blocking($stream, false) ? $stream : null;
         }
         try {
