@@ -186,6 +186,34 @@ final class ScreenTest extends SpindleCommandTestCase
         $session->wait();
     }
 
+    public function testCtrlZWhileSttyRunsSuspendsTheRun(): void
+    {
+        $this->makeSttyWait('size');
+        $line = "PATH=\$PWD:\$PATH \$SPINDLE run --progress screen '" . self::JOB . "' ::: a";
+        $session = $this->session("set -m; {$line}; jobs; fg; echo \"[\$?]\"");
+        $this->waitForFile('waits');
+        $session->type("\x1a");
+        $session->waitFor('~Stopped~');
+        $this->release('a');
+        $session->waitFor('~^\[0\]$~m');
+        $session->wait();
+    }
+
+    public function testCtrlCWhileTheTerminalIsRestoredChangesNothing(): void
+    {
+        $this->makeSttyWait('*:*');
+        $line = "PATH=\$PWD:\$PATH \$SPINDLE run --progress screen '" . self::JOB . "' ::: a b c";
+        $session = $this->session("set -m; {$line}; echo \"[\$?]\"; " . self::SETTINGS);
+        $session->waitFor('~Ctrl-C stop$~D');
+        $session->type("\x03");
+        $session->waitFor('~^spindle: interrupted: ~m');
+        $session->type("\x03");
+        $this->waitForFile('waits');
+        $session->type("\x03");
+        $session->waitFor("~^\\[130\\]\n icanon\n echo\nmin = 1\$~m");
+        $session->wait();
+    }
+
     #[TestWith([false])]
     #[TestWith([true])]
     public function testBgContinuesASuspendedRunInTheBackground(bool $isStopSignal): void
@@ -240,6 +268,22 @@ final class ScreenTest extends SpindleCommandTestCase
         self::assertLessThan(1000, \strlen($changes));
         $this->release('a', 'b');
         $session->wait();
+    }
+
+    /**
+     * Makes a program stty whose first call with arguments that match $pattern waits for a blocked signal. The program
+     * needs bash, because dash unblocks all signals.
+     */
+    private function makeSttyWait(string $pattern): void
+    {
+        $isPending = "grep -q 'ShdPnd:.*[1-9a-f]' /proc/\$\$/status";
+        $wait = "[ -e waits ] || { touch waits; until {$isPending}; do sleep 0.01; done; }";
+        $real = trim((string) shell_exec('command -v stty'));
+        $this->file('stty', <<<BASH
+            #!/usr/bin/env bash
+            case "\$*" in {$pattern}) {$wait} ;; esac
+            exec {$real} "\$@"
+            BASH, 0o700);
     }
 
     private function release(string ...$names): void

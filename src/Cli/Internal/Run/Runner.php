@@ -129,8 +129,8 @@ final class Runner
             return $this->interrupts->status() ?? ExitStatus::BROKEN_PIPE;
         } finally {
             array_map(EventLoop::cancel(...), $timers);
+            $this->console->close(); // before the handlers end: Ctrl-C must not prevent it
             $this->interrupts->removeHandlers();
-            $this->console->close();
             $this->pool->kill();
             $this->options->input->inputs->close();
         }

@@ -23,6 +23,7 @@ final class ScreenTerminal
 
     // Signal numbers, because the constants exist only with ext-pcntl.
     private const SIGHUP = 1;
+    private const SIGINT = 2;
     private const SIGQUIT = 3;
     private const SIGWINCH = 28;
     private const SIGTSTP = \PHP_OS_FAMILY === 'Linux' ? 20 : 18;
@@ -277,18 +278,31 @@ final class ScreenTerminal
         return false;
     }
 
-    /** Runs stty on the terminal. Returns the output of stty; null if stty fails. */
+    /**
+     * Runs stty on the terminal. Returns the output of stty; null if stty fails. Keys such as Ctrl-Z send their signal
+     * to stty too, and this method would wait forever for a suspended stty. So these signals wait for the end of stty.
+     */
     private function stty(string ...$arguments): ?string
     {
-        return Warnings::suppressed(function () use ($arguments): ?string {
-            $descriptors = [$this->stream, ['pipe', 'w'], ['null']];
-            $process = proc_open(['stty', ...array_values($arguments)], $descriptors, $pipes);
-            if ($process === false) {
-                return null;
-            }
-            $output = (string) stream_get_contents($pipes[1]);
+        $mask = null;
+        if (\function_exists('pcntl_sigprocmask')) {
+            pcntl_sigprocmask(\SIG_BLOCK, [self::SIGINT, self::SIGQUIT, self::SIGTSTP], $mask); // stty inherits it
+        }
+        try {
+            return Warnings::suppressed(function () use ($arguments): ?string {
+                $descriptors = [$this->stream, ['pipe', 'w'], ['null']];
+                $process = proc_open(['stty', ...array_values($arguments)], $descriptors, $pipes);
+                if ($process === false) {
+                    return null;
+                }
+                $output = (string) stream_get_contents($pipes[1]);
 
-            return proc_close($process) === 0 ? trim($output) : null;
-        });
+                return proc_close($process) === 0 ? trim($output) : null;
+            });
+        } finally {
+            if (\is_array($mask)) {
+                pcntl_sigprocmask(\SIG_SETMASK, $mask);
+            }
+        }
     }
 }
