@@ -24,6 +24,7 @@ use Spindle\LauncherException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\SpindleException;
 use Symfony\Component\Console\Application;
+use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Command\ListCommand;
 use Symfony\Component\Console\Exception\CommandNotFoundException;
 use Symfony\Component\Console\Exception\ExceptionInterface;
@@ -112,6 +113,20 @@ final class ConsoleApplication extends Application
         }
 
         return parent::doRun($input, $output);
+    }
+
+    /** Refuses an abbreviation such as "ru": {@see arguments()} rewrites the options only after a whole name. */
+    public function find(string $name): Command
+    {
+        $isMeant = static fn(string $whole): bool => str_starts_with($whole, $name);
+        $meant = $this->has($name) ? [] : array_values(array_filter(array_keys($this->all()), $isMeant));
+        if ($meant !== []) {
+            $question = 'Did you mean this? ' . implode(', ', $meant);
+
+            throw new CommandNotFoundException("Command \"{$name}\" is not defined. {$question}", $meant);
+        }
+
+        return parent::find($name);
     }
 
     protected function getDefaultInputDefinition(): InputDefinition

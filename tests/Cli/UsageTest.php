@@ -17,6 +17,10 @@ final class UsageTest extends SpindleCommandTestCase
     /** @return iterable<string, array{list<string>, string}> arguments after `spindle`, the message */
     public static function mistakes(): iterable
     {
+        yield 'an abbreviated command' => [
+            ['ru', 'gzip', '-k', ':::', 'a'],
+            'Command "ru" is not defined. Did you mean this? run (see --help)',
+        ];
         yield 'an unknown command' => [['runn'], 'Command "runn" is not defined. Did you mean this? run (see --help)'];
         yield 'a program without a command' => [
             ['-k', 'echo', ':::', 'a'],
