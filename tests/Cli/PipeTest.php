@@ -95,6 +95,16 @@ final class PipeTest extends SpindleCommandTestCase
         Eventually::holdsByItself(fn(): bool => glob($this->path('t/*')) === [], 'no file is left', 5.0);
     }
 
+    public function testBlocksAreReadDuringADelay(): void
+    {
+        $process = $this->shell(
+            '(seq 4; until [ -e started2 ]; do sleep 0.01; done; seq 5 8) | $SPINDLE run --delay 0.3 -j2 --pipe'
+            . ' --round-robin --block 2 "touch started{#}; cat" | sort',
+        );
+
+        self::assertOutcome(0, "1\n2\n3\n4\n5\n6\n7\n8\n", $process);
+    }
+
     public function testAFolderForFilesThatCannotBeWrittenIsReported(): void
     {
         $process = $this->shell('echo a | TMPDIR=/nonexistent $SPINDLE run --pipe cat');

@@ -5,11 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Input;
 
 use Revolt\EventLoop;
-use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\LoopTurn;
 
 /**
- * Lets the fiber that reads the input wait for readable bytes, a point in time or a condition. After each wake(), the
+ * Lets the fibers that read the input wait for readable bytes, a point in time or a condition. After each wake(), each
  * fiber checks whether its wait is over. After {@see stop()}, each wait ends immediately, and the input ends.
  */
 final class InputWait
@@ -24,11 +24,11 @@ final class InputWait
     /** @var (\Closure(): void)|null */
     private ?\Closure $onStop = null;
 
-    private readonly Condition $changed;
+    private readonly FiberQueue $changed;
 
     public function __construct()
     {
-        $this->changed = new Condition();
+        $this->changed = new FiberQueue();
     }
 
     public function isStopped(): bool
@@ -53,7 +53,7 @@ final class InputWait
 
     public function wake(): void
     {
-        $this->changed->notify();
+        $this->changed->wakeAll();
     }
 
     /** Lets the event loop run if this method has not done so for 50 ms, so that signals and timers are handled. */
