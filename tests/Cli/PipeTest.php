@@ -95,6 +95,13 @@ final class PipeTest extends SpindleCommandTestCase
         Eventually::holdsByItself(fn(): bool => glob($this->path('t/*')) === [], 'no file is left', 5.0);
     }
 
+    public function testADryRunPrintsTheJobsThatRunAtOnce(): void
+    {
+        $process = $this->shell('seq 9 | $SPINDLE run --pipe --round-robin --block 2 -j3 --dry-run cat');
+
+        self::assertOutcome(0, "cat\ncat\ncat\n", $process);
+    }
+
     public function testBlocksAreReadDuringADelay(): void
     {
         $process = $this->shell(
@@ -103,6 +110,16 @@ final class PipeTest extends SpindleCommandTestCase
         );
 
         self::assertOutcome(0, "1\n2\n3\n4\n5\n6\n7\n8\n", $process);
+    }
+
+    public function testABlockReachesARunningJobWhenFewerJobsMayRun(): void
+    {
+        $process = $this->shell(
+            'echo 9 > jobs; seq 20 | $SPINDLE run --delay 0.3 -j jobs --pipe --round-robin --block 2'
+            . ' "[ {#} = 1 ] && echo 1 > jobs; cat" | sort -n',
+        );
+
+        self::assertOutcome(0, implode("\n", range(1, 20)) . "\n", $process);
     }
 
     public function testAFolderForFilesThatCannotBeWrittenIsReported(): void

@@ -42,6 +42,7 @@ final class JobControl
         $isUnlimited = $concurrency === JobsOption::UNLIMITED;
         $this->statistics->concurrency = min($isUnlimited ? \PHP_INT_MAX : $concurrency, $this->maxConcurrency);
         $this->pool->resize($this->statistics->concurrency);
+        $this->wait->wake();
     }
 
     /** Starts no more jobs until {@see resume()}. Running jobs continue. */

@@ -28,6 +28,15 @@ final class RoundRobinInputs implements JobInputs
     /** Number of the job that got the last block from {@see distribute()}; 0 before. */
     private int $last = 0;
 
+    /** Whether {@see jobs()} reads the block of the next job. */
+    private bool $isReading = true;
+
+    /** Whether no block creates another job, so that {@see distribute()} gets the other blocks. */
+    private bool $isComplete = false;
+
+    /** Whether the input has ended, or no more jobs are read, before there were enough jobs. */
+    private bool $hasEndedEarly = false;
+
     private ?InputWait $wait = null;
 
     public function __construct(private readonly Blocks $blocks) {}
@@ -42,29 +51,31 @@ final class RoundRobinInputs implements JobInputs
     {
         $this->wait = $wait;
         $wait->onStop($this->closeQueues(...));
-        $isLast = false;
         $failure = null;
         try {
             $blocks = $this->blocks->read($wait);
+            EventLoop::queue($this->distribute(...), $blocks, $wait, $concurrency);
             for (; $blocks->valid() && !$wait->isStopped(); $blocks->next()) {
                 $number = ++$this->jobCount;
                 $this->queues[$number] = new BlockQueue($wait);
                 $this->add($number, $this->blocks->header . $blocks->current());
-                $isLast = $number >= $concurrency();
-                if ($isLast) {
-                    EventLoop::queue($this->distribute(...), $blocks);
-                }
+                $this->isReading = false;
+                $this->isComplete = $number >= $concurrency();
+                $wait->wake();
                 yield $number => JobValues::of(['']);
-                if ($isLast) {
+                if ($this->isComplete) {
                     return;
                 }
+                $this->isReading = true;
             }
         } catch (\Throwable $failure) {
             throw $failure;
         } finally {
             // Also runs if the caller reads no more jobs. Without distribute(), nothing else ends the jobs' input.
-            if (!$isLast) {
+            if (!$this->isComplete) {
+                $this->hasEndedEarly = $this->isComplete = true;
                 $this->closeQueues($failure);
+                $wait->wake();
             }
         }
     }
@@ -92,12 +103,24 @@ final class RoundRobinInputs implements JobInputs
         $this->queues = [];
     }
 
-    /** @param \Generator<int, string> $blocks the blocks after the current one are distributed */
-    private function distribute(\Generator $blocks): void
+    /**
+     * Waits until there are enough jobs, and then distributes the blocks after the current one. The number of jobs at
+     * once can become lower (-j FILE), so this method waits also while no job is created.
+     *
+     * @param \Generator<int, string> $blocks
+     * @param \Closure(): int         $concurrency
+     */
+    private function distribute(\Generator $blocks, InputWait $wait, \Closure $concurrency): void
     {
+        $hasEnough = fn(): bool => !$this->isReading && $this->jobCount >= $concurrency();
+        $wait->until(fn(): bool => $this->isComplete || $hasEnough());
+        if ($this->hasEndedEarly || $wait->isStopped()) {
+            return;
+        }
+        $this->isComplete = true;
         try {
             for ($blocks->next(); $blocks->valid(); $blocks->next()) {
-                $this->wait?->until(fn(): bool => $this->queues === [] || $this->nextWithRoom() !== null);
+                $wait->until(fn(): bool => $this->queues === [] || $this->nextWithRoom() !== null);
                 $next = $this->nextWithRoom();
                 if ($next === null) {
                     break;
