@@ -192,7 +192,7 @@ final class Runner
     {
         $timers = [];
         if ($this->options->progress->mode !== ProgressMode::None) {
-            $this->statistics->total = $this->options->input->inputs->count();
+            $this->statistics->total = $this->options->input->inputs->count($this->wait);
             $timers[] = EventLoop::repeat(self::UPDATE_INTERVAL, $this->console->showProgress(...));
         }
         if ($this->options->start->jobs->isFile()) {
@@ -297,6 +297,7 @@ final class Runner
         foreach ($inputs as $number => $values) {
             $spool->add($number, $values->list());
             $count += $this->options->input->format->skips($values) ? 0 : 1;
+            $this->wait->letLoopRun();
         }
         $this->statistics->total = $count;
         foreach ($spool->records() as $number => $values) {

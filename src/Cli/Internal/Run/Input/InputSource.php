@@ -118,9 +118,9 @@ final class InputSource
 
     /**
      * Counts the arguments, or the records of a regular file. Returns null for any other stream, and for a separator of
-     * several bytes, because a read can end inside such a separator.
+     * several bytes, because a read can end inside such a separator. Also returns null when $wait is stopped.
      */
-    public function count(): ?int
+    public function count(InputWait $wait): ?int
     {
         if ($this->stream === null) {
             return max(0, \count($this->arguments) - ($this->hasHeader ? 1 : 0));
@@ -134,6 +134,10 @@ final class InputSource
         while (($bytes = (string) @fread($this->stream, self::READ_SIZE << 4)) !== '') {
             $count += substr_count($bytes, $this->separator);
             $last = $bytes[-1];
+            $wait->letLoopRun();
+            if ($wait->isStopped()) {
+                return null;
+            }
         }
         fseek($this->stream, $start);
 

@@ -86,13 +86,13 @@ final class InputSources
         return $names;
     }
 
-    /** Counts the combinations. Returns null for more than PHP_INT_MAX, or if the number is unknown in advance. */
-    public function count(): ?int
+    /** Counts the combinations. Returns null for more than PHP_INT_MAX, or if a source or $wait gives no number. */
+    public function count(InputWait $wait): ?int
     {
         $total = 1.0; // as an integer, the product could overflow
         $sum = 0;
         foreach ($this->groups as $group) {
-            $counts = array_map(static fn(InputSource $source): ?int => $source->count(), $group);
+            $counts = array_map(static fn(InputSource $source): ?int => $source->count($wait), $group);
             if (\in_array(null, $counts, true) || !$this->fields->keepsAll()) {
                 return null;
             }
@@ -117,7 +117,7 @@ final class InputSources
      */
     public function rows(InputWait $wait): \Generator
     {
-        return $this->isShuffled ? self::shuffled($this->ordered($wait)) : $this->ordered($wait);
+        return $this->isShuffled ? self::shuffled($wait, $this->ordered($wait)) : $this->ordered($wait);
     }
 
     /** @return \Generator<int, list<string>> */
@@ -136,12 +136,13 @@ final class InputSources
      *
      * @return \Generator<int, list<string>>
      */
-    private static function shuffled(\Generator $rows): \Generator
+    private static function shuffled(InputWait $wait, \Generator $rows): \Generator
     {
         $spool = new RecordSpool();
         $positions = [];
         foreach ($rows as $row) {
             $positions[] = $spool->add(0, $row);
+            $wait->letLoopRun();
         }
         shuffle($positions);
         foreach ($positions as $position) {

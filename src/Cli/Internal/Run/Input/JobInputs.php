@@ -10,8 +10,8 @@ use Spindle\Cli\Internal\UsageException;
 /** Divides the input of a run among jobs: as values for their commands, or as bytes that their commands read. */
 interface JobInputs
 {
-    /** Returns the number of jobs; null if it is unknown until the input is read. */
-    public function count(): ?int;
+    /** Returns the number of jobs; null if it is unknown until the input is read, or if $wait is stopped. */
+    public function count(InputWait $wait): ?int;
 
     /** Returns the name of a job for messages, such as "job 3"; the name of its record if the job has only one. */
     public function nameOf(int $number): string;

@@ -39,6 +39,7 @@ final class ResumedInput
             } else {
                 $statistics->skipJob();
             }
+            $wait->letLoopRun();
             $records->next();
         }
         if ($wait->isStopped()) {

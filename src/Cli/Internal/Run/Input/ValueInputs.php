@@ -18,9 +18,9 @@ final class ValueInputs implements JobInputs
         private readonly JobFormat $format,
     ) {}
 
-    public function count(): ?int
+    public function count(InputWait $wait): ?int
     {
-        $records = $this->sources->count();
+        $records = $this->sources->count($wait);
         $maxRecords = $this->packing->maxRecords;
         $isExact = $maxRecords !== null && !$this->packing->isSpread;
 

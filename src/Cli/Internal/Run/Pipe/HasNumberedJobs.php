@@ -4,10 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Pipe;
 
+use Spindle\Cli\Internal\Run\Input\InputWait;
+
 /** Parts of {@see \Spindle\Cli\Internal\Run\Input\JobInputs} for jobs with a number, but no name and no known total. */
 trait HasNumberedJobs
 {
-    public function count(): ?int
+    public function count(InputWait $wait): ?int
     {
         return null;
     }

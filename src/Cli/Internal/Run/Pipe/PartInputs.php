@@ -47,9 +47,12 @@ final class PartInputs implements JobInputs
         $blockBytes = $this->blockBytes > 0 ? $this->blockBytes : $this->partBytes(max(1, $concurrency()));
         $number = 0;
         foreach ($this->files as $file) {
-            $headerEnd = \strlen($file->header($this->headerForm));
-            for ($start = $headerEnd; $start < $file->size && !$wait->isStopped(); $start = $end) {
-                $end = min($this->ends->nextInFile($file, $start + $blockBytes) ?? $file->size, $file->size);
+            $headerEnd = \strlen($file->header($wait, $this->headerForm));
+            for ($start = $headerEnd; $start < $file->size; $start = $end) {
+                $end = min($this->ends->nextInFile($wait, $file, $start + $blockBytes) ?? $file->size, $file->size);
+                if ($wait->isStopped()) {
+                    return;
+                }
                 $this->parts[++$number] = [$file, $headerEnd, $start, $end];
                 yield $number => JobValues::of(['']);
             }

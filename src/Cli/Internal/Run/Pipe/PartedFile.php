@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Pipe;
 
+use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\Warnings;
 
@@ -72,11 +73,11 @@ final class PartedFile
         }
     }
 
-    public function header(?Header $form): string
+    public function header(InputWait $wait, ?Header $form): string
     {
         $beginning = '';
         if ($form !== null) {
-            foreach ($this->bytes(0) as $bytes) {
+            foreach ($this->bytes($wait, 0) as $bytes) {
                 $beginning .= $bytes;
                 if ($form->canBeFoundIn($beginning)) {
                     break;
@@ -88,14 +89,17 @@ final class PartedFile
     }
 
     /**
-     * @return \Generator<int, string> the bytes from position $from to the end, without meaningful keys
+     * Yields the bytes from position $from to the end. Ends early when $wait is stopped.
+     *
+     * @return \Generator<int, string> without meaningful keys
      *
      * @throws UsageException when the file can't be read
      */
-    public function bytes(int $from): \Generator
+    public function bytes(InputWait $wait, int $from): \Generator
     {
         fseek($this->stream, $from);
-        while (($bytes = @fread($this->stream, self::READ_SIZE)) !== '') {
+        while (!$wait->isStopped() && ($bytes = @fread($this->stream, self::READ_SIZE)) !== '') {
+            $wait->letLoopRun();
             yield $bytes === false ? throw new UsageException("can't read '{$this->path}'") : $bytes;
         }
     }

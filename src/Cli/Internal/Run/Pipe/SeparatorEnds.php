@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Pipe;
 
+use Spindle\Cli\Internal\Run\Input\InputWait;
+
 /** A record ends between the texts of --recend and --recstart. If both texts are empty, each byte is a record. */
 final class SeparatorEnds implements RecordEnds
 {
@@ -44,15 +46,18 @@ final class SeparatorEnds implements RecordEnds
         return $from;
     }
 
-    /** Returns the end of the record at the first separator that starts at byte $from or later; null for none. */
-    public function nextInFile(PartedFile $file, int $from): ?int
+    /**
+     * Returns the end of the record at the first separator that starts at byte $from or later. Returns null if there is
+     * none, or when $wait is stopped.
+     */
+    public function nextInFile(InputWait $wait, PartedFile $file, int $from): ?int
     {
         if ($this->separator === '') {
             return $from;
         }
         $overlap = \strlen($this->separator) - 1;
         $text = '';
-        foreach ($file->bytes($from) as $bytes) {
+        foreach ($file->bytes($wait, $from) as $bytes) {
             $text .= $bytes;
             $position = strpos($text, $this->separator);
             if ($position !== false) {

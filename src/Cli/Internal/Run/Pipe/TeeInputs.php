@@ -25,9 +25,9 @@ final class TeeInputs implements JobInputs
         private readonly BlockFiles $files,
     ) {}
 
-    public function count(): ?int
+    public function count(InputWait $wait): ?int
     {
-        return $this->values->count();
+        return $this->values->count($wait);
     }
 
     public function nameOf(int $number): string

@@ -7,7 +7,9 @@ namespace Spindle\Tests\Unit\Cli\Run\Input;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Cli\Internal\Run\Input\InputSource;
+use Spindle\Cli\Internal\Run\Input\InputSources;
 use Spindle\Cli\Internal\Run\Input\InputWait;
+use Spindle\Cli\Internal\Run\Input\RecordFields;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\OwnDirectory;
 
@@ -31,5 +33,27 @@ final class InputSourceTest extends TestCase
 
         self::assertTrue($wait->isStopped());
         self::assertLessThan($size, $count);
+    }
+
+    public function testTheEventLoopRunsWhileALargeFileIsCounted(): void
+    {
+        $file = fopen($this->path('large'), 'w');
+        self::assertTrue($file !== false && ftruncate($file, 1 << 40));
+        $wait = new InputWait();
+        EventLoop::delay(0.1, $wait->stop(...));
+
+        self::assertNull(InputSource::file($this->path('large'), "\n")->count($wait));
+    }
+
+    public function testTheEventLoopRunsWhileCombinationsAreShuffled(): void
+    {
+        $numbers = array_map(strval(...), range(1, 100));
+        $groups = array_fill(0, 3, [InputSource::arguments($numbers)]);
+        $fields = RecordFields::of(null, null, null, false, false);
+        $wait = new InputWait();
+        EventLoop::delay(0.1, static fn() => throw new \UnexpectedValueException('the event loop runs'));
+
+        $this->expectExceptionMessage('the event loop runs');
+        (new InputSources($groups, $fields, isShuffled: true))->rows($wait)->valid();
     }
 }
