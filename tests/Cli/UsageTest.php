@@ -45,6 +45,11 @@ final class UsageTest extends SpindleCommandTestCase
             ['run', '--jobs=', 'touch ran'],
             'option --jobs: the value is empty; give a value',
         ];
+        yield 'a replacement string with two meanings' => [
+            ['run', '-I', '{.}', 'touch ran'],
+            "two replacement strings are '{.}'; give other values to -I, --er, --bnr, --dnr, --bner, --seqreplace and"
+                . ' --slotreplace',
+        ];
         yield 'timeout' => [
             ['run', '--timeout', '-1', 'touch ran'],
             "option --timeout: '-1' is not allowed; give " . self::TIMEOUT,

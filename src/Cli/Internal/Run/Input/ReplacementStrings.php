@@ -37,10 +37,19 @@ final class ReplacementStrings
     /**
      * @param array<array-key, string> $spellings spellings that replace the default ones, by {@see Replacement::$part}
      * @param list<string>             $columns   names of the columns; an empty name can't be used
+     *
+     * @throws UsageException when two replacement strings have the same spelling
      */
     public function __construct(array $spellings = [], array $columns = [])
     {
-        $this->parts = array_flip(array_map(strval(...), $spellings + self::DEFAULTS));
+        $texts = array_map(strval(...), $spellings + self::DEFAULTS);
+        foreach (array_diff_assoc($texts, array_unique($texts)) as $text) {
+            throw new UsageException(
+                "two replacement strings are '{$text}'; give other values to -I, --er, --bnr, --dnr, --bner,"
+                    . ' --seqreplace and --slotreplace',
+            );
+        }
+        $this->parts = array_flip($texts);
         $this->hasPositions = !isset($spellings['']);
         $this->columns = array_filter(
             array_map(static fn(int $index): int => $index + 1, array_flip(array_reverse($columns, true))),
