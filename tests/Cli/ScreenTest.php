@@ -116,9 +116,11 @@ final class ScreenTest extends SpindleCommandTestCase
         self::assertSame(0, $session->wait());
     }
 
-    public function testAnInputFromTheTerminalHasNoKeys(): void
+    #[TestWith(['-'])]
+    #[TestWith(['/dev/fd/0'])]
+    public function testAnInputFromTheTerminalHasNoKeys(string $file): void
     {
-        $session = $this->session("\$SPINDLE run -j2 --progress screen -a - 'echo got'");
+        $session = $this->session("\$SPINDLE run -j2 --progress screen -a {$file} 'echo got'");
         $session->type("p\n");
         $session->waitFor('~^got p$~m');
         $session->type("\x04");

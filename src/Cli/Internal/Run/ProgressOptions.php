@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Cli\Internal\GivenOptions;
+use Spindle\Cli\Internal\Run\Input\InputSource;
 use Spindle\Cli\Internal\Run\Output\ProgressMode;
 use Spindle\Cli\Internal\UsageException;
 
@@ -12,7 +13,7 @@ final class ProgressOptions
 {
     /**
      * @param bool               $colours whether the command line allows colours on a terminal
-     * @param bool               $hasKeys whether keys control the run; false with input `-`, which may be the terminal
+     * @param bool               $hasKeys whether keys control the run; false if the input may be the terminal
      * @param ResumeCommand|null $resume null without a job log, or if the run can't be resumed
      */
     public function __construct(
@@ -36,7 +37,7 @@ final class ProgressOptions
         return new self(
             ProgressMode::parse($given->text('progress') ?? ($isBar ? ProgressMode::Bar->value : null)),
             !$given->flag('no-ansi'),
-            array_intersect(['-', '/dev/stdin'], [...$given->texts('arg-file'), ...$words]) === [],
+            array_filter([...$given->texts('arg-file'), ...$words], InputSource::isStandardInput(...)) === [],
             $given->text('joblog') === null || $isRandom ? null : ResumeCommand::ofThisProcess($given),
         );
     }
