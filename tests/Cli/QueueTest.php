@@ -360,7 +360,7 @@ final class QueueTest extends TestCase
         yield 'a password' => [
             ['show', 'q', '--broker', 'redis://:pAssw0rd@host'],
             'option --broker: all users of this machine can read a password in a command line;'
-            . " change the broker's password, and give the address in SPINDLE_BROKER or in the file of --broker-file",
+            . " change the engine's password, and give the address in SPINDLE_BROKER or in the file of --broker-file",
         ];
     }
 

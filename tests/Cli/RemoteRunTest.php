@@ -209,14 +209,14 @@ final class RemoteRunTest extends TestCase
         ];
         yield 'no broker' => [
             ['--queue', 'q'],
-            'no address of a broker is given; use --broker, --broker-file,'
+            'no address of an engine is given; use --broker, --broker-file,'
             . ' or the environment variable SPINDLE_BROKER (redis://:password@host:port)',
             ['SPINDLE_BROKER' => ''],
         ];
         yield 'a password' => [
             ['--queue', 'q', '--broker', 'redis://:pAssw0rd@host'],
             'option --broker: all users of this machine can read a password in a command line;'
-            . " change the broker's password, and give the address in SPINDLE_BROKER or in the file of --broker-file",
+            . " change the engine's password, and give the address in SPINDLE_BROKER or in the file of --broker-file",
         ];
         yield 'no keys' => [
             ['--queue', 'q'],

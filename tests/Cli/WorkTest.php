@@ -729,7 +729,7 @@ final class WorkTest extends TestCase
     {
         $advice = 'Create one: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)';
         $password = 'option --broker: all users of this machine can read a password in a command line;'
-            . " change the broker's password, and give the address in SPINDLE_BROKER or in the file of --broker-file";
+            . " change the engine's password, and give the address in SPINDLE_BROKER or in the file of --broker-file";
         $address = 'the address of a broker must be redis://:password@host:port/database, rediss:// for TLS,'
             . ' or unix://:password@/path/of/the/socket, with special characters of the password percent-encoded,'
             . ' but it does not begin with redis://, rediss:// or unix://';
@@ -745,7 +745,7 @@ final class WorkTest extends TestCase
         ];
         yield 'no broker' => [
             ['--queue', 'q'],
-            'no address of a broker is given; use --broker, --broker-file, or the environment variable SPINDLE_BROKER'
+            'no address of an engine is given; use --broker, --broker-file, or the environment variable SPINDLE_BROKER'
             . ' (redis://:password@host:port)',
             ['SPINDLE_BROKER' => ''],
         ];
@@ -795,7 +795,7 @@ final class WorkTest extends TestCase
         yield 'a file that others can read' => [
             ['--queue', 'q', '--broker-file', 'exposed'],
             "option --broker-file: users other than the owner can access 'exposed' (mode 0644);"
-            . " set the mode to 0600, and change the broker's password, which they may have read",
+            . " set the mode to 0600, and change the engine's password, which they may have read",
         ];
         yield 'a file without an address' => [
             ['--queue', 'q', '--broker-file', 'empty'],

@@ -12,7 +12,7 @@ use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputOption;
 
 /**
- * Reads the broker's address (--broker, --broker-file or SPINDLE_BROKER), the signing keys (SPINDLE_KEY_FILE) and names
+ * Reads the engine's address (--broker, --broker-file or SPINDLE_BROKER), the signing keys (SPINDLE_KEY_FILE) and names
  * of queues. No error message contains a password.
  */
 final class BrokerOptions
@@ -31,7 +31,7 @@ final class BrokerOptions
                 'broker',
                 null,
                 InputOption::VALUE_REQUIRED,
-                "Connect to the broker at this\naddress:\nredis://host:port/database,\n"
+                "Connect to the engine at this\naddress:\nredis://host:port/database,\n"
                     . "rediss:// for TLS, or unix:///path.\nA password is refused. [default:\n"
                     . "from --broker-file or\nSPINDLE_BROKER]",
             )
@@ -102,7 +102,7 @@ final class BrokerOptions
         return $variable !== false && $variable !== ''
             ? [self::VARIABLE, $variable]
             : throw new UsageException(
-                'no address of a broker is given; use --broker, --broker-file, or the environment variable '
+                'no address of an engine is given; use --broker, --broker-file, or the environment variable '
                     . self::VARIABLE
                     . ' (redis://:password@host:port)',
             );
@@ -113,7 +113,7 @@ final class BrokerOptions
         return str_contains($address, '@') && !str_starts_with(strtolower($address), 'unix:///')
             ? throw new UsageException(
                 'option --broker: all users of this machine can read a password in a command line; '
-                    . "change the broker's password, and give the address in "
+                    . "change the engine's password, and give the address in "
                     . self::VARIABLE
                     . ' or in the file of --broker-file',
             )
@@ -129,7 +129,7 @@ final class BrokerOptions
         if ($mode !== false && ($mode & 0o077) !== 0) {
             throw new UsageException(\sprintf(
                 "option --broker-file: users other than the owner can access '%s' (mode %04o); "
-                    . "set the mode to 0600, and change the broker's password, which they may have read",
+                    . "set the mode to 0600, and change the engine's password, which they may have read",
                 $file,
                 $mode & 0o777,
             ));

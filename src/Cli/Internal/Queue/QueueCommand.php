@@ -31,7 +31,7 @@ final class QueueCommand extends Command
           <info>spindle queue delete thumbnails --all</info>          remove dead letters
           <info>spindle queue purge thumbnails --yes</info>           remove waiting jobs
 
-        The broker's address comes from --broker or --broker-file, otherwise from
+        The engine's address comes from --broker or --broker-file, otherwise from
         SPINDLE_BROKER. Never write a password in a command line. No signing key is
         needed, because the contents of jobs are not read.
 
@@ -44,16 +44,16 @@ final class QueueCommand extends Command
           After the counts, running, delayed and dead jobs are listed, at most --limit
           of each. --status selects the lists: waiting, running, delayed or dead.
           Waiting jobs begin with the oldest, dead letters with the newest. Times are
-          in UTC, by the broker's clock. With an id, one job is shown; for a dead
+          in UTC, by the engine's clock. With an id, one job is shown; for a dead
           letter, also the trace.
 
         <comment>Exit status</comment>
           0      done
           1      some of the ids are not among the dead letters, or the job to show
                  is unknown
-          253    the broker refuses the request, or its settings would lose jobs
-          254    the broker can't be reached
-          255    invalid options, or a broker file that can't be used
+          253    the engine refuses the request, or its settings would lose jobs
+          254    the engine can't be reached
+          255    invalid options, or an invalid --broker-file
         HELP;
 
     protected function configure(): void

@@ -74,9 +74,9 @@ final class RunCommand extends Command
           130        Interrupted by Ctrl-C (INT).
           141        The reader of standard output closed it.
           143        Ended by TERM.
-          253        The broker refused a request, or its settings would lose jobs.
+          253        The engine refused a request, or its settings would lose jobs.
           254        Spindle failed, or could not write an output or the job log, or
-                     could not reach the broker.
+                     could not reach the engine.
           255        An option is invalid, or the input could not be read.
 
         <comment>Examples</comment>

@@ -214,7 +214,7 @@ final class Runner
         } catch (OutputFailedException|OutputClosedException $failure) {
             throw $failure;
         } catch (SpindleException $failure) {
-            // The pool, the broker or the input failed. Results that --keep-order holds are recorded before the throw.
+            // The pool, the engine or the input failed. Results that --keep-order holds are recorded before the throw.
         }
         foreach ($this->order?->remaining() ?? [] as $job => $result) {
             $this->recorder->record($job, $result);

@@ -29,10 +29,10 @@ final class WorkCommand extends Command
           <info>spindle work --queue thumbnails --broker-file /etc/app/broker</info>
           <info>spindle work --queue thumbnails --admin 127.0.0.1:9085</info>
 
-        <comment>The broker</comment>
+        <comment>The engine</comment>
           Redis 7 or newer, or Valkey, with an append-only file. Its address comes
           from --broker or --broker-file, otherwise from SPINDLE_BROKER. Never write
-          a password in a command line. While the broker can't be reached, the agent
+          a password in a command line. While the engine can't be reached, the agent
           waits for it.
 
         <comment>The keys</comment>
@@ -55,11 +55,11 @@ final class WorkCommand extends Command
           0      ended by INT or TERM; all jobs are done or given back
           130    ended by a second INT
           143    ended by a second TERM
-          253    the broker refuses the agent, or has settings with which it could
+          253    the engine refuses the agent, or has settings with which it could
                  lose jobs, such as no append-only file
           254    no worker can start, no job can be verified, or the admin address
                  can't be used
-          255    invalid options, key file or broker file, or started as root
+          255    invalid options, key file or --broker-file, or started as root
         HELP;
 
     private const VALUE = InputOption::VALUE_REQUIRED;

@@ -14,7 +14,7 @@ final class OtherRows
     public const ROWS = [
         ['queue', 'NAME', Meaning::Own, 'Run the jobs on the machines where spindle work serves this queue'],
         [
-            'broker', 'ADDRESS', Meaning::Own, 'Connect to the broker at this address: redis://host:port/database,'
+            'broker', 'ADDRESS', Meaning::Own, 'Connect to the engine at this address: redis://host:port/database,'
             . ' rediss:// for TLS, or unix:///path. A password is refused. [default: from --broker-file or'
             . ' SPINDLE_BROKER]',
         ],
