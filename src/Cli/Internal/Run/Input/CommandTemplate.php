@@ -21,7 +21,7 @@ final class CommandTemplate implements JobFormat
     private const OPERATOR_PATTERN = '~^(?:\d?(?:>>?|<|>\||[<>]&[\d-]|>>?/dev/null)|&>>?|\|&?|\|\||&&?|;)$~D';
     private const SHELL_CHARACTER_PATTERN = "~[\\s|&;<>()$`\\\\\"'*?[\\]#\\~!]~";
 
-    /** Text that replaces {%} in the job log, instead of the number of the slot. */
+    /** Text for {%} in the job log: the log must not depend on the slots of jobs. */
     private const ANY_SLOT = '{%}';
 
     private function __construct(

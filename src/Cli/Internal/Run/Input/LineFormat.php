@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Cli\Internal\Run\JsonLines;
 use Spindle\Command\Command;
 
-/** Reads values, joined with blanks, as a shell line or, with --jsonl, as a JSON object `{"id":...,"cmd":...}`. */
+/** Joins values with blanks to a shell line or, with --jsonl, to a JSON object `{"id":...,"cmd":...}`. */
 final class LineFormat implements JobFormat
 {
     public function __construct(private readonly bool $isJson) {}

@@ -8,7 +8,7 @@ use Spindle\Cli\Internal\UsageException;
 
 /**
  * Finds the words that -X repeats for each value: the words with a list, such as {}. As in GNU parallel, a blank in
- * quotes ends a word too. An expansion such as $(...) belongs to the word around it, and also contains words.
+ * quotes ends a word too. An expansion such as $(...) is a part of a word, and has words of its own.
  */
 final class RepeatedWords
 {
@@ -16,7 +16,7 @@ final class RepeatedWords
 
     private readonly ShellLineScanner $scanner;
 
-    /** @var list<string|QuotedPlace> the parts of the line that were read, split at the limits of words */
+    /** @var list<string|QuotedPlace> the parts of the line that were read; an item ends where a word begins */
     private array $items = [];
 
     /** The text after the last item. */
@@ -172,7 +172,7 @@ final class RepeatedWords
 
         return new UsageException(
             "the command contains {$text}, which can't be repeated for several values: with -X, -N and -L, a blank in"
-            . ' quotes also ends a word, and $(...) with {} must be the only part of a word that has {}; use -m',
+            . ' quotes also ends a word, and no word can have {} inside and outside of $(...); use -m',
         );
     }
 }

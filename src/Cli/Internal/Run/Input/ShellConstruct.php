@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Input;
 
 /**
- * A construct of a shell line, such as quotes or $(...), with the state of the current command and word in it. The
- * state changes only while the construct is the innermost one.
+ * A construct of a shell line, such as quotes or $(...). Its properties describe the command and the word that are
+ * being read inside of the construct. They change only while no construct inside of this one is open.
  */
 final class ShellConstruct
 {
@@ -35,10 +35,10 @@ final class ShellConstruct
     /** Whether the program of the current command precedes the current word. */
     public bool $hasProgram = false;
 
-    /** Whether the current word is followed by a command or a name if it is at the place of a program, such as "if". */
+    /** Whether a command or a name follows the current word if it is the first one of a command, as "if" can be. */
     public bool $isReserved = false;
 
-    /** Whether the current word can be the name of a variable, up to the current position. */
+    /** Whether the text of the current word before the current position can be the name of a variable. */
     public bool $mayBeName = false;
 
     /** Whether the current word follows < or >, or is an assignment. Such a word can have only one value. */
@@ -47,10 +47,10 @@ final class ShellConstruct
     /** Whether the current word follows >&. Bash expands this word twice. */
     public bool $isDuplication = false;
 
-    /** Number of [ without their ] in a subscript x[...], which bash may execute. */
+    /** Number of [ whose ] has not been read, in a subscript x[...]. Bash may run code in a subscript. */
     public int $openBrackets = 0;
 
-    /** Number of expansions, such as $(...), at the current position. */
+    /** Number of expansions, such as $(...), around the current position. */
     public readonly int $expansionDepth;
 
     /** @var array<string, true> kinds of this construct and of those around it */
@@ -78,7 +78,7 @@ final class ShellConstruct
         return isset($this->kinds[$kind]);
     }
 
-    /** Describes the position if no value except a number can be inserted in this construct; otherwise returns null. */
+    /** Returns a description of the position if only numbers can be inserted in this construct; else null. */
     public function refusalReason(): ?string
     {
         return match (true) {

@@ -22,7 +22,7 @@ final class ShellLineScanner
 
     private OpenConstructs $open;
 
-    /** The last character read; x after an escaped character; '' at the start. A continued line changes nothing. */
+    /** The last character read; x after an escaped character; '' at the start. Skips a backslash with a line feed. */
     private string $previous = '';
 
     /** Whether a word or a comment can begin at the current position. */
@@ -54,7 +54,7 @@ final class ShellLineScanner
     /**
      * Scans the next characters that have a meaning together, such as $(, or one plain character.
      *
-     * @return positive-int number of bytes that were scanned; may be greater than the length of the text
+     * @return positive-int number of bytes that were scanned; $at plus this number may exceed the text's length
      */
     public function readNext(string $text, int $at): int
     {
@@ -92,7 +92,7 @@ final class ShellLineScanner
         };
     }
 
-    /** Describes the current position if no value except a number can be inserted there; otherwise returns null. */
+    /** Returns a description of the current position if only numbers can be inserted there; else null. */
     public function refusalReason(): ?string
     {
         $isInSingleQuotes = $this->open->innermost->kind === ShellConstruct::SINGLE_QUOTES;
@@ -104,7 +104,7 @@ final class ShellLineScanner
         };
     }
 
-    /** Returns whether a second value would not belong to the assignment or redirection of the first value. */
+    /** Returns whether the position is in an assignment or after < or >. A second value would be outside of it. */
     public function allowsOnlyOneValue(): bool
     {
         return $this->open->innermost->isInSingleValue();
@@ -136,7 +136,7 @@ final class ShellLineScanner
         };
     }
 
-    /** Scans up to the end of the innermost construct, up to a character that can end a word, or one such character. */
+    /** Scans the text before $end or before a separator of words. If one of them is next, scans only that character. */
     private function stepTo(string $end, string $text, int $at): int
     {
         $length = strcspn($text, $end . RepeatedWords::SEPARATORS, $at);
@@ -259,7 +259,7 @@ final class ShellLineScanner
         $isCase = preg_match('/\Gcase\b/', $text, offset: $at) === 1;
         $construct->isReserved = preg_match(self::RESERVED_PATTERN, $text, offset: $at) === 1;
 
-        // Bash also executes a subscript in {x[...]} before a redirection.
+        // Bash also runs code in the subscript of {x[...]}, which can precede a redirection.
         return match (true) {
             $text[$at] === '#' && $construct->isInSubscript() => $this->markUnclear('after # inside x[...]'),
             $text[$at] === '#' => $this->open->begin(ShellConstruct::COMMENT),
