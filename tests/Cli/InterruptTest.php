@@ -68,6 +68,26 @@ final class InterruptTest extends SpindleCommandTestCase
         self::assertStringEqualsFile($this->path('tries'), "1\n");
     }
 
+    public function testAnInterruptEndsTheRunWhileALargeJobLogIsRead(): void
+    {
+        $log = fopen($this->path('log'), 'w');
+        self::assertNotFalse($log);
+        for ($i = 1; $i <= 600_000; ++$i) {
+            fwrite($log, "{$i}\t:\t1796000000.000\t     0.001\t0\t2\t0\t0\techo {$i}\n");
+        }
+        fclose($log);
+        $process = $this->start(['--joblog', 'log', '--resume', 'echo', ':::', '1']);
+        $links = "/proc/{$process->getPid()}/fd";
+        $isOpen = fn(): bool => str_contains((string) shell_exec("ls -l {$links} 2>&1"), $this->path('log'));
+        Eventually::holdsByItself($isOpen, 'the job log is open', 10.0);
+
+        $process->signal(\SIGINT);
+        $process->wait();
+
+        self::assertSame([true, \SIGINT], [$process->hasBeenSignaled(), $process->getTermSignal()]);
+        self::assertSame('', $process->getErrorOutput());
+    }
+
     public function testAnInterruptIsHeardBeforeTheFirstJobStarts(): void
     {
         self::assertSame(130, Host::call(self::class . '::interruptAtOnce'));
