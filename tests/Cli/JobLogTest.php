@@ -16,6 +16,15 @@ use Symfony\Component\Process\Process;
 
 final class JobLogTest extends SpindleCommandTestCase
 {
+    #[TestWith(['/dev/stderr'])]
+    #[TestWith(['/dev/fd/2'])]
+    public function testAPipeOfThisProcessCanBeTheJobLog(string $log): void
+    {
+        $process = $this->shell("\$SPINDLE run --joblog {$log} echo ::: a 2>&1 >/dev/null | cut -f 1,9");
+
+        self::assertOutcome(0, "Seq\tCommand\n1\techo a\n", $process);
+    }
+
     public function testALogBeyondTheLimitOfFileSizesIsReported(): void
     {
         $process = $this->shell('ulimit -f 0; $SPINDLE run --joblog log echo ::: a');

@@ -273,7 +273,8 @@ final class InputSource
      */
     public static function streamPath(string $path): string
     {
-        $path = $path === '/dev/stdin' ? '/dev/fd/0' : $path;
+        $standard = ['/dev/stdin' => '/dev/fd/0', '/dev/stdout' => '/dev/fd/1', '/dev/stderr' => '/dev/fd/2'];
+        $path = $standard[$path] ?? $path;
 
         return preg_replace('~^/(?:dev|proc/self)/fd/(\d+)$~D', 'php://fd/$1', $path) ?? $path;
     }
