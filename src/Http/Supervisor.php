@@ -211,7 +211,9 @@ final class Supervisor implements Lifecycle
                 ? $this->supervise($processes, $sockets, $admin, $readyMessage)
                 : $this->serveHere($sockets, $admin, $readyMessage);
         } catch (\Throwable $failure) {
-            array_map(Listeners::removeSocketFile(...), array_keys($all)); // no effect on files that were removed
+            $this->server?->kill();
+            $this->admin?->kill();
+            Listeners::close($all);
             throw $failure;
         }
     }

@@ -7,8 +7,11 @@ namespace Spindle\Tests\Integration\Http;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
+use Revolt\EventLoop\UncaughtThrowable;
+use Spindle\Http\AppException;
 use Spindle\Http\ServerClosedException;
 use Spindle\Http\Supervisor;
+use Spindle\Http\SupervisorException;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ServeTestCase;
 use Symfony\Component\Process\Process;
@@ -189,26 +192,36 @@ final class SupervisorInAScriptTest extends ServeTestCase
         self::assertSame('ended', $script->getOutput());
     }
 
-    /** @param list<string> $php options of PHP */
-    #[TestWith([[]])]
-    #[TestWith([['-d', 'disable_functions=pcntl_fork']])]
-    #[TestWith([['-d', 'disable_functions=ini_set']])]
-    public function testAFailedStartLeavesNoSocketFileAndCapturesNoOutput(array $php): void
+    /**
+     * @param list<string>             $php     options of PHP
+     * @param class-string<\Throwable> $failure
+     */
+    #[TestWith(['return 5;', [], AppException::class])]
+    #[TestWith(['return 5;', ['-d', 'disable_functions=pcntl_fork'], AppException::class])]
+    #[TestWith(['return 5;', ['-d', 'disable_functions=ini_set'], SupervisorException::class])]
+    #[TestWith([
+        'Revolt\EventLoop::queue(static fn() => throw new LogicException("no"));' . self::PID,
+        ['-d', 'disable_functions=pcntl_fork'],
+        UncaughtThrowable::class,
+    ])]
+    public function testAFailureLeavesNoSocketAndCapturesNoOutput(string $app, array $php, string $failure): void
     {
-        $this->app('return 5;');
+        $this->app($app);
         $script = $this->startScript(<<<'PHP'
             $options = new Spindle\Http\SupervisorOptions(processes: 1, memoryLimit: '64M');
-            $supervisor = new Spindle\Http\Supervisor('app.php', ['unix://socket'], $options, $log);
+            $supervisor = new Spindle\Http\Supervisor('app.php', ['unix://socket', '127.0.0.1:0'], $options, $log);
             try {
                 $supervisor->run();
-            } catch (Spindle\SpindleException $failure) {
+            } catch (Throwable $failure) { // with arguments in its trace, it keeps the listening sockets in memory
                 echo $failure::class;
             }
-            exit(file_exists('socket') ? 1 : 0);
-            PHP, php: $php);
+            Amp\delay(0.01);
+            $isSocket = static fn($stream): bool => stream_socket_get_name($stream, false) !== false;
+            exit(file_exists('socket') || array_filter(get_resources('stream'), $isSocket) !== [] ? 1 : 0);
+            PHP, php: ['-d', 'zend.exception_ignore_args=0', ...$php]);
 
         self::assertSame(0, $script->wait(), $script->getOutput() . $script->getErrorOutput());
-        self::assertStringStartsWith('Spindle\Http\\', $script->getOutput());
+        self::assertSame($failure, $script->getOutput());
     }
 
     #[TestWith([2048, 'its descriptors would be above 1023, which stream_select() can not watch'])]

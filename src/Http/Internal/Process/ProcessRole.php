@@ -50,11 +50,6 @@ final readonly class ProcessRole
     /** Closes the sockets in the supervisor, and removes the files of Unix sockets. */
     public function closeSockets(): void
     {
-        foreach ($this->sockets as $address => $socket) {
-            if (\is_resource($socket)) {
-                Listeners::removeSocketFile($address);
-                fclose($socket);
-            }
-        }
+        Listeners::close($this->sockets);
     }
 }

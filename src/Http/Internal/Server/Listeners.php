@@ -46,7 +46,7 @@ final class Listeners
 
             return $sockets;
         } catch (ListenException $exception) {
-            array_map(self::removeSocketFile(...), array_keys($sockets));
+            self::close($sockets);
             throw $exception;
         }
     }
@@ -62,6 +62,19 @@ final class Listeners
         if ($missing > 0) {
             $limit = \function_exists('posix_getrlimit') ? posix_getrlimit()['soft openfiles'] ?? null : null;
             throw ListenException::tooFewDescriptors($addresses, \is_int($limit) ? $limit : null, $missing);
+        }
+    }
+
+    /**
+     * Closes the sockets that are still open, and removes the files of Unix sockets.
+     *
+     * @param array<string, resource> $sockets by address
+     */
+    public static function close(array $sockets): void
+    {
+        foreach (array_filter($sockets, \is_resource(...)) as $address => $socket) {
+            self::removeSocketFile($address);
+            fclose($socket);
         }
     }
 
