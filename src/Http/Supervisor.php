@@ -36,8 +36,8 @@ use Spindle\Lifecycle;
  *
  * SIGINT, SIGTERM and SIGQUIT close the supervisor. A second such signal has the effect of {@see kill()}. If the
  * terminal was closed, SIGHUP also closes the supervisor, and replaces no process. SIGUSR1 and SIGUSR2 are ignored.
- * Handlers that the script has set for SIGINT, SIGTERM and SIGHUP have no effect until {@see run()} has returned. Its
- * handlers for SIGQUIT, SIGUSR1 and SIGUSR2 are kept.
+ * Handlers that the script has set for SIGINT, SIGTERM and SIGHUP before {@see run()} have no effect until run() has
+ * returned. Its handlers for SIGQUIT, SIGUSR1 and SIGUSR2 are kept.
  *
  * When the supervisor's process is killed, the kernel kills the other processes. Without ext-ffi, each process kills
  * itself instead. If a handler blocks the event loop, its process ends only when the handler waits or returns.

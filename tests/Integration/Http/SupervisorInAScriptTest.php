@@ -166,18 +166,28 @@ final class SupervisorInAScriptTest extends ServeTestCase
         self::assertSame((string) $worker, $this->get()->body);
     }
 
-    public function testTheScriptsHandlerOfSigtermHasNoEffectUntilTheSupervisorHasEnded(): void
+    #[TestWith(['pcntl_signal'])]
+    #[TestWith(['Revolt\EventLoop::onSignal'])]
+    public function testTheScriptsHandlerOfSigtermHasNoEffectUntilTheSupervisorHasEnded(string $function): void
     {
-        $server = $this->serveInScript(<<<'PHP'
-            pcntl_signal(SIGTERM, static fn() => fwrite(STDERR, "The script's handler has run\n"));
-            PHP, 'posix_kill(getmypid(), SIGTERM);');
+        $server = $this->serveInScript(<<<PHP
+            foreach ([SIGTERM, SIGUSR1] as \$signal) {
+                {$function}(\$signal, static function (): void {
+                    fwrite(STDERR, "The script's handler has run\n");
+                });
+            }
+            PHP, <<<'PHP'
+            posix_kill(getmypid(), SIGTERM);
+            posix_kill(getmypid(), SIGUSR1);
+            Amp\delay(0.01);
+            PHP);
         self::assertFalse($this->logged("The script's handler has run")); // in no fork either
         self::assertFalse($this->logged('SIGINT stays ignored'));
         $server->signal(\SIGTERM);
         $this->awaitLogged('Stopping: received requests are answered first');
 
         self::assertSame(0, $server->wait(), $server->getErrorOutput());
-        self::assertSame(1, $this->timesLogged("The script's handler has run"));
+        self::assertSame(2, $this->timesLogged("The script's handler has run"));
     }
 
     public function testAScriptPrintsAfterASupervisorWithoutForks(): void

@@ -13,8 +13,13 @@ use Spindle\Internal\IgnoredSignals;
  */
 final class SignalInbox
 {
+    private readonly \Closure $handler;
+
     /** @var array<int, mixed> the script's handlers by signal, which {@see close()} restores */
-    private array $handlers = [];
+    private array $replaced = [];
+
+    /** @var list<int> signals for which only {@see $handler} has effect */
+    private readonly array $own;
 
     /** @var list<int> */
     private array $received = [];
@@ -34,18 +39,19 @@ final class SignalInbox
         $this->ignoresInterrupt = \in_array(\SIGINT, $ignored, true);
         // The script may have handlers for SIGQUIT, SIGUSR1 and SIGUSR2. These handlers are kept.
         $free = self::handledBy(\SIG_DFL, [\SIGQUIT, \SIGUSR1, \SIGUSR2]);
-        foreach ([...array_diff($ending, $ignored), ...$free, \SIGHUP, \SIGCHLD] as $signal) {
-            $this->handlers[$signal] = pcntl_signal_get_handler($signal);
-            pcntl_signal($signal, function (int $signal): void {
-                $this->received[] = $signal;
-                EventLoop::getDriver()->stop();
-            }, false);
-        }
+        $this->handler = function (int $signal): void {
+            $this->received[] = $signal;
+            EventLoop::getDriver()->stop();
+        };
+        $this->own = [...array_diff($ending, $ignored), \SIGHUP];
+        array_map($this->handle(...), [...$this->own, ...$free, \SIGCHLD]);
     }
 
     /** @return list<int> signals since the last call */
     public function take(): array
     {
+        // EventLoop::onSignal() sets a handler only when the loop runs. At the end, it sets SIG_DFL.
+        array_map($this->handle(...), $this->own);
         $received = $this->received;
         $this->received = [];
 
@@ -59,9 +65,18 @@ final class SignalInbox
 
     public function close(): void
     {
-        foreach ($this->handlers as $signal => $handler) {
+        foreach ($this->replaced as $signal => $handler) {
             /** @var callable|int $handler */
-            pcntl_signal($signal, $handler);
+            pcntl_signal_get_handler($signal) === $this->handler ? pcntl_signal($signal, $handler) : null;
+        }
+    }
+
+    private function handle(int $signal): void
+    {
+        $handler = pcntl_signal_get_handler($signal);
+        if ($handler !== $this->handler) {
+            $this->replaced[$signal] = $handler;
+            pcntl_signal($signal, $this->handler, false);
         }
     }
 
