@@ -45,6 +45,7 @@ final class Sapi
      *
      * @throws AppException     when the file can't be loaded or returns no handler
      * @throws \LengthException when the body is shorter than its Content-Length; thrown after the head was sent
+     * @throws \LogicException  when the handler has left open an output buffer that PHP can't remove; answered with 500
      */
     public static function run(RequestHandlerInterface|\Closure|string $app): void
     {
@@ -82,25 +83,33 @@ final class Sapi
             }
             $body = SapiBody::of($response, $head, $exchange);
         } finally {
-            self::discardOutput($level);
+            $isDiscarded = self::discardOutput($level);
+        }
+        if (!$isDiscarded) {
+            throw new \LogicException(
+                'The handler left open an output buffer that PHP cannot remove, and that would contain the response.'
+                    . ' Call ob_start() without flags',
+            );
         }
         $exchange->isHandled = true;
         self::send($response, $body);
     }
 
-    /** Ends the output buffers above a level, including those of the handler. */
-    private static function discardOutput(int $level): void
+    /** Ends the output buffers above a level, including those of the handler. Returns false if one can't be removed. */
+    private static function discardOutput(int $level): bool
     {
         while (ob_get_level() > $level && Warnings::suppressed(ob_end_clean(...)));
+
+        return ob_get_level() <= $level;
     }
 
     /** Answers with 500 after exit() or a fatal error in the handler. PHP would send no body, and 200 after exit(). */
     private static function answerEnd(int $level, Head $head, SapiExchange $exchange): void
     {
         PhpSettings::set('memory_limit', '-1'); // perhaps this limit has ended the script, and a response needs memory
-        self::discardOutput($level);
+        $text = self::discardOutput($level) ? "Internal Server Error\n" : ''; // a body would get into the buffer
         header_remove();
-        $response = Response::text("Internal Server Error\n", 500);
+        $response = Response::text($text, 500);
         self::send($response, SapiBody::of($response, $head, $exchange));
     }
 

@@ -230,11 +230,13 @@ $routes = [
     },
     '/refuses' => static fn(): ResponseInterface
         => throw new HttpException(409, 'The name is taken', ['X-Name' => 'taken']),
-    '/locks-a-buffer' => static function (): ResponseInterface {
+    '/locks-a-buffer' => static function (ServerRequestInterface $request): ResponseInterface {
         ob_start(null, 0, 0); // no flag allows to remove it
         echo 'printed';
 
-        return Response::text('text');
+        return $request->getUri()->getQuery() === 'stream'
+            ? Response::stream(['text'], 'text/plain')
+            : Response::text('text');
     },
     '/leaves-buffers' => static function (): ResponseInterface {
         if (PHP_SAPI !== 'cli') {
