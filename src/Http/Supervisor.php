@@ -197,7 +197,9 @@ final class Supervisor implements Lifecycle
     {
         RequestFunctions::logTo($this->logger);
         $canFork = self::canFork();
-        $processes = $this->options->processes ?? ($canFork && !$this->options->watch ? (new CpuCount())->usable() : 1);
+        $processes = $this->options->processes ?? ($canFork && !$this->options->watch
+            ? min((new CpuCount())->usable(), SupervisorOptions::MAX_PROCESSES)
+            : 1);
         if (!$canFork) {
             $this->checkSingleProcess($processes);
         }

@@ -10,12 +10,15 @@ use Spindle\Internal\NumberRange;
 /** Number, limits and replacement of the processes of a {@see Supervisor}. The defaults suit most servers. */
 final readonly class SupervisorOptions
 {
-    /** Largest number of processes. Each process needs memory of its own, and several file descriptors. */
-    public const MAX_PROCESSES = 1024;
+    /**
+     * Largest number of processes. The supervisor needs a descriptor for each process, and during a reload also for the
+     * old process until it has ended. stream_select() can watch descriptors up to 1023.
+     */
+    public const MAX_PROCESSES = 500;
 
     /**
-     * @param int|null    $processes    worker processes, at most 1024; null for 1 with $watch or without ext-pcntl,
-     *                                  otherwise for the number of usable CPUs
+     * @param int|null    $processes    worker processes, at most 500; null for 1 with $watch or without ext-pcntl,
+     *                                  otherwise for the number of usable CPUs, at most 500
      * @param bool        $watch        for development: reload when a PHP file in or below the application's folder
      *                                  changes. Folders named vendor, dot files, dot folders, and symbolic links to
      *                                  folders are ignored

@@ -15,10 +15,10 @@ final class ServeUsageTest extends SpindleCommandTestCase
     public static function mistakes(): iterable
     {
         $forms = 'give host:port, [IPv6]:port, tls://host:port or unix:///path';
-        foreach (['0', 'all', '1025', '99999999999999999999'] as $number) {
+        foreach (['0', 'all', '501', '99999999999999999999'] as $number) {
             yield "--processes {$number}" => [
                 ['--processes', $number],
-                "option --processes: '{$number}' is not allowed; give a number from 1 to 1024; each process loads the"
+                "option --processes: '{$number}' is not allowed; give a number from 1 to 500; each process loads the"
                     . ' application, and one for each CPU is usually enough',
             ];
         }

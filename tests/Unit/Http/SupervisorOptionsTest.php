@@ -11,14 +11,14 @@ final class SupervisorOptionsTest extends TestCase
 {
     public function testTheNumberOfProcessesHasALimit(): void
     {
-        self::assertSame(1024, (new SupervisorOptions(processes: 1024))->processes);
+        self::assertSame(500, (new SupervisorOptions(processes: 500))->processes);
 
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage(
-            'The option processes must be at most 1024, not 1025: each process loads the application,'
+            'The option processes must be at most 500, not 501: each process loads the application,'
             . ' and one process for each CPU is usually enough',
         );
-        new SupervisorOptions(processes: 1025);
+        new SupervisorOptions(processes: 501);
     }
 
     public function testAProcessMustBeReplacedBeforeItReachesTheMemoryLimit(): void
