@@ -173,12 +173,18 @@ final class ServeFunctionsTest extends ServeTestCase
         self::assertStringContainsString('app.php, line 2)', $server->getErrorOutput());
     }
 
-    public function testAFileOfTheAutoloaderMayLogAndSetATimeLimit(): void
+    public function testAFileOfTheAutoloaderMayCallReplacedFunctions(): void
     {
         $root = \dirname(__DIR__, 3);
         $autoload = $this->file(
             'autoload.php',
-            "<?php error_log('loaded'); set_time_limit(0); return require '{$root}/vendor/autoload.php';",
+            <<<PHP
+                <?php
+                error_log('loaded');
+                set_time_limit(0);
+                http_response_code() === false || exit(1);
+                return require '{$root}/vendor/autoload.php';
+                PHP,
         );
         $program = $this->file(
             'spindle',

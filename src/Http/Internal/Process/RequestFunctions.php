@@ -95,7 +95,6 @@ final class RequestFunctions
     /** Defines the functions that PHP was started without, for the rest of this process. */
     public static function define(): void
     {
-        require_once __DIR__ . '/early-functions.php';
         require_once __DIR__ . '/request-functions.php';
         if (\extension_loaded('session') && session_status() === \PHP_SESSION_NONE && !headers_sent()) {
             session_set_save_handler(new NoSessions(), false); // in case PHP still has its own session_start()
