@@ -124,7 +124,7 @@ final class Responder
     ): bool {
         $timed = $this->timed;
         $body = new OutgoingBody($stream);
-        $headStart = $headEnd = \strlen($timed->outgoing);
+        $headStart = $headEnd = -1;
         try {
             $pieces = $body->prepare($response, $exchange->head);
             if ($body->isSent) {
@@ -153,7 +153,7 @@ final class Responder
             if (\strlen($timed->outgoing) === $headEnd) { // no part of the response was sent
                 [$timed->outgoing, $exchange->responseStarted] = [substr($timed->outgoing, 0, $headStart), false];
                 $timed->closed ? null : $timed->transport->markIncomplete(false);
-            } else {
+            } elseif ($exchange->responseStarted) {
                 $this->countAnswer($response->getStatusCode(), $exchange, $now);
             }
             throw $failure;

@@ -9,10 +9,12 @@ use Spindle\Http\Internal\Message\ReadOnlyStream;
 
 use function Amp\delay;
 
-/** A stream whose rewind() suspends the fiber, and whose read() fails. */
+/** A stream whose rewind() suspends the fiber, and whose rewind() or read() then fails. */
 final class SlowRewind implements StreamInterface
 {
     use ReadOnlyStream;
+
+    public function __construct(private readonly bool $failsToRewind) {}
 
     public function isSeekable(): bool
     {
@@ -22,6 +24,7 @@ final class SlowRewind implements StreamInterface
     public function rewind(): void
     {
         delay(0.01);
+        $this->failsToRewind ? throw new \RuntimeException('Nothing can be rewound') : null;
     }
 
     public function read(int $length): string

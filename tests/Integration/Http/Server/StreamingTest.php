@@ -370,16 +370,19 @@ final class StreamingTest extends HttpServerTestCase
         self::assertTrue($stream->closed);
     }
 
-    public function testABodyThatWaitsInItsRewindAndThenFailsIsReplacedByAnError(): void
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testABodyThatWaitsInItsRewindAndThenFailsIsReplacedByAnError(bool $failsToRewind): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => $request->getRequestTarget() === '/first'
             ? Response::text('collected')
-            : new Response(200, ['X' => 'dropped'], new SlowRewind()));
+            : new Response(200, ['X' => 'dropped'], new SlowRewind($failsToRewind)));
         $client = $this->client()->get('/first')->get('/second');
 
         self::assertSame('collected', $client->response()->body);
         $response = $client->response();
         self::assertSame([500, null], [$response->status, $response->header('x')]);
+        self::assertSame([200 => 1, 500 => 1], $this->server()->statistics()->answeredRequests);
     }
 
     public function testABodyThatFailsBeforeItsFirstPieceIsAnsweredWithAnError(): void
