@@ -90,7 +90,7 @@ final class ServerExchange implements RequestExchange
     {
         if ($this->cancellation === null) {
             $this->cancellation = new DeferredCancellation();
-            if ($this->cancelReason !== null) {
+            if ($this->ended || $this->cancelReason !== null) {
                 $this->cancellation->cancel($this->cancelReason);
             }
         }

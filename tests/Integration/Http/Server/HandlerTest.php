@@ -332,6 +332,22 @@ final class HandlerTest extends HttpServerTestCase
         }, 'both are requested');
     }
 
+    public function testTheCancellationIsRequestedIfItIsFirstUsedAfterTheResponse(): void
+    {
+        $kept = null;
+        $this->serve(static function (ServerRequestInterface $request) use (&$kept): Response {
+            $kept = $request;
+
+            return Response::text('');
+        });
+        $this->client()->get('/')->response();
+        \assert($kept instanceof ServerRequestInterface);
+        $cancellation = $kept->getAttribute(Cancellation::class);
+        \assert($cancellation instanceof Cancellation);
+
+        self::assertTrue($cancellation->isRequested());
+    }
+
     public function testAHandlerCanWaitForAnotherFiber(): void
     {
         $this->serve(static function (): Response {
