@@ -220,8 +220,9 @@ final class Connection implements TransportEvents
             $this->parser->push($bytes);
             try {
                 $this->serving ? $this->handleBytes() : $this->serve();
-            } catch (\Throwable $failure) { // for example from a destructor of the application
-                $this->close();
+            } catch (\Throwable $failure) { // for example from a destructor of the application, after its response
+                [$this->serving, $timed->closeAfterResponse] = [false, true];
+                $this->exchange === null ? $this->endServing() : $this->close();
                 throw $failure;
             }
         }
@@ -308,9 +309,7 @@ final class Connection implements TransportEvents
         }
         $this->serving = false;
         if ($idle && !$timed->closeAfterResponse && !$timed->peerEnded) {
-            if ($this->transport->paused) {
-                $this->transport->resume();
-            }
+            $this->transport->paused ? $this->transport->resume() : null;
             $now = $timed->phase === Phase::Handler ? $timed->answeredAt : (int) hrtime(true);
             $timed->deadline = $now + $this->service->idleNanoseconds;
             $timed->phase = Phase::Idle;

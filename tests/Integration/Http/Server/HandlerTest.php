@@ -181,19 +181,26 @@ final class HandlerTest extends HttpServerTestCase
         self::assertContainsOnlyInstancesOf(\InvalidArgumentException::class, $this->log()->failures());
     }
 
-    public function testAnExceptionOfADestructorEndsTheConnection(): void
+    public function testAnExceptionOfADestructorEndsTheConnectionAfterTheResponses(): void
     {
         $thrown = [];
         EventLoop::setErrorHandler(static function (\Throwable $failure) use (&$thrown): void {
             $thrown[] = $failure->getMessage();
         });
         try {
-            $this->serve(static fn(): Response => new Response(200, [], new ThrowingDestructor()));
-            $client = $this->client()->request('HEAD', '/');
+            $this->serve(static fn(ServerRequestInterface $request): Response => $request->getMethod() === 'GET'
+                ? Response::text('collected')
+                : new Response(200, [], new ThrowingDestructor()));
+            $client = $this->client()->send(
+                "GET / HTTP/1.1\r\nHost: a\r\n\r\nHEAD / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            );
 
+            self::assertSame('collected', $client->response()->body);
+            self::assertSame(200, $client->response('HEAD')->status);
             self::assertTrue($client->isEnded());
             self::assertSame([ThrowingDestructor::MESSAGE], $thrown);
-            self::assertSame(0, $this->server()->statistics()->connections);
+            $client->close();
+            Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'the connection ends');
         } finally {
             EventLoop::setErrorHandler(null);
         }
