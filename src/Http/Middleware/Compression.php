@@ -107,8 +107,8 @@ final readonly class Compression implements MiddlewareInterface
     {
         $body = Body::of($response);
         $size = \is_string($body) ? \strlen($body) : Body::size($response);
-        // A stream that does not know its size, such as a non-blocking pipe, may have no bytes at present.
-        $isAvailable = \is_string($body) || StreamSize::of($body) > 0;
+        // A stream that can't be rewound, such as a non-blocking pipe, may have no bytes at present.
+        $isAvailable = \is_string($body) || $body->isSeekable() && StreamSize::of($body) > 0;
         $response = self::withWeakTag($response)
             ->withHeader('Content-Encoding', 'gzip')
             ->withoutHeader('Accept-Ranges');
