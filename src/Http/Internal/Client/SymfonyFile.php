@@ -28,6 +28,9 @@ final class SymfonyFile implements StreamInterface
 
     private int $position = 0;
 
+    /** Bytes of the body, by the last {@see getSize()}: bytes that a file gets later are not read. */
+    private int $end = \PHP_INT_MAX;
+
     private bool $isAtEnd = false;
 
     /** Whether the caller may use the resource again. Each read then restores the position of the resource. */
@@ -82,12 +85,17 @@ final class SymfonyFile implements StreamInterface
         $offset = $this->start + $this->position;
         $before = (int) ftell($this->resource);
         $isPositioned = $before === $offset || fseek($this->resource, $offset) === 0;
-        $bytes = $isPositioned ? fread($this->resource, max(1, $length)) : false;
+        $length = min($length, $this->end - $this->position);
+        $bytes = match (true) {
+            !$isPositioned => false,
+            $length < 1 => '',
+            default => fread($this->resource, $length),
+        };
         if ($bytes === false) {
             throw new \RuntimeException("the resource can't be read at the position {$offset}");
         }
         $this->position += \strlen($bytes);
-        $this->isAtEnd = feof($this->resource);
+        $this->isAtEnd = feof($this->resource) || $this->position >= $this->end;
         if ($this->isReleased && !$this->isOwn) {
             fseek($this->resource, $before);
         } elseif (!$this->isReleased) {
@@ -112,6 +120,7 @@ final class SymfonyFile implements StreamInterface
 
     public function getSize(): ?int
     {
+        $this->end = \PHP_INT_MAX;
         if (StreamSize::hasFilters() || !StreamSize::isCertain(stream_get_meta_data($this->resource))) {
             return null;
         }
@@ -120,7 +129,7 @@ final class SymfonyFile implements StreamInterface
             return null; // a file of /proc
         }
 
-        return $size === null ? null : max(0, $size - $this->start);
+        return $size === null ? null : $this->end = max(0, $size - $this->start);
     }
 
     public function isSeekable(): bool
@@ -136,13 +145,6 @@ final class SymfonyFile implements StreamInterface
             default => 0,
         };
         $this->isAtEnd = false;
-    }
-
-    public function getMetadata(?string $key = null): mixed
-    {
-        $metadata = stream_get_meta_data($this->resource);
-
-        return $key === null ? $metadata : $metadata[$key] ?? null;
     }
 
     public function close(): void {}

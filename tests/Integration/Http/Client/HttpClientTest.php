@@ -1217,6 +1217,7 @@ final class HttpClientTest extends TestCase
         ]);
 
         self::assertSame(md5($content), $response->getContent());
+        self::assertSame((float) \strlen($content), $response->getInfo('size_upload'));
         self::assertGreaterThan(\strlen($content), filesize($file));
     }
 

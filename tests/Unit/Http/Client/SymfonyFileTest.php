@@ -25,6 +25,26 @@ final class SymfonyFileTest extends TestCase
         $file->seek(-2, \SEEK_END);
     }
 
+    public function testBytesThatFollowTheReportedSizeAreNotRead(): void
+    {
+        $resource = fopen('php://temp', 'w+');
+        \assert($resource !== false);
+        fwrite($resource, 'abc');
+        rewind($resource);
+        $read = 0;
+        $file = new SymfonyFile($resource);
+        $file->onRead = static function (int $bytes) use (&$read): void {
+            $read += $bytes;
+        };
+        self::assertSame(3, $file->getSize());
+        fwrite($resource, 'abcdef');
+
+        self::assertSame(['abc', 3], [$file->getContents(), $read]);
+        self::assertSame('abc', $file->secondReader()->getContents(), 'such as for a copy of the body');
+        $file->rewind();
+        self::assertSame([6, 'abcdef'], [$file->getSize(), $file->getContents()], 'a second request');
+    }
+
     /** PHP reports the size 0 for it. */
     public function testTheSizeOfAFileOfProcIsUnknownAndNotReportedAsRead(): void
     {
