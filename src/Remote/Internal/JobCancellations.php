@@ -19,11 +19,13 @@ final class JobCancellations
     /** @var array<string, bool> unsent cancellations by job id; false to cancel the job only if it is unclaimed */
     private array $unsent = [];
 
-    /** @var array<string, bool> unanswered cancellations, as in $unsent */
+    /** @var array<string, array<int, bool>> unanswered requests by job id and number; values as in $unsent */
     private array $sent = [];
 
-    /** @var array<string, true> ids of unanswered cancellations that are not repeated if no answer arrives, as keys */
+    /** @var array<string, int> by job id: unanswered requests up to this number are not repeated without an answer */
     private array $dropped = [];
+
+    private int $requestCount = 0;
 
     private readonly FiberQueue $answered;
 
@@ -41,30 +43,35 @@ final class JobCancellations
     public function add(array $ids, bool $evenIfClaimed): void
     {
         foreach ($ids as $id) {
-            $isSent = isset($this->sent[$id]) && ($this->sent[$id] || !$evenIfClaimed);
-            if (!$isSent || isset($this->dropped[$id])) {
+            $repeated = $this->repeatable($id);
+            if (!\in_array(true, $repeated, true) && ($evenIfClaimed || $repeated === [])) {
                 $this->unsent[$id] = $evenIfClaimed || ($this->unsent[$id] ?? false);
-                unset($this->dropped[$id]);
             }
         }
     }
 
-    /** Drops an unsent cancellation, and the repetition of an unanswered one. Otherwise, it could remove a new job. */
-    public function drop(string $id): void
+    /**
+     * Drops an unsent cancellation, and the repetition of unanswered ones. Otherwise, they could remove a new job.
+     *
+     * @return bool whether a cancellation was unsent
+     */
+    public function drop(string $id): bool
     {
+        $wasUnsent = isset($this->unsent[$id]);
         unset($this->unsent[$id]);
         if (isset($this->sent[$id])) {
-            $this->dropped[$id] = true;
+            $this->dropped[$id] = $this->requestCount;
         }
+
+        return $wasUnsent;
     }
 
     /**
-     * Drops a cancellation as {@see drop()} does, and waits while one is unanswered. That request can be waiting for a
-     * new connection, and a request for a new job with the same id could overtake it.
+     * Waits while a cancellation of the job is unanswered. That request can be waiting for a new connection, and a
+     * request for a new job with the same id could overtake it.
      */
-    public function dropAndAwaitAnswer(string $id): void
+    public function awaitAnswersFor(string $id): void
     {
-        $this->drop($id);
         while (isset($this->sent[$id])) {
             $this->answered->wait();
         }
@@ -77,7 +84,11 @@ final class JobCancellations
      */
     public function repeatUnanswered(): void
     {
-        $this->unsent += array_diff_key($this->sent, $this->dropped);
+        foreach (array_keys($this->sent) as $id) {
+            foreach ($this->repeatable($id) as $evenIfClaimed) {
+                $this->unsent[$id] = $evenIfClaimed || ($this->unsent[$id] ?? false);
+            }
+        }
     }
 
     public function isPending(string $id): bool
@@ -103,25 +114,35 @@ final class JobCancellations
 
     /**
      * Sends the unsent cancellations. For each job, yields the id and a boolean: true if the engine has removed the job
-     * or does not know it. Returns false if the engine is not available, otherwise true.
+     * or does not know it. Yields null if the engine is not available and {@see drop()} has ended the repetition.
+     * Returns false if the engine is not available, otherwise true.
      *
-     * @return \Generator<int, array{string, bool}, mixed, bool>
+     * @return \Generator<int, array{string, bool|null}, mixed, bool>
      */
     public function send(): \Generator
     {
         while ($this->unsent !== []) {
             $evenIfClaimed = reset($this->unsent);
             $ids = \array_slice(array_keys($this->unsent, $evenIfClaimed, true), 0, self::MAX_JOBS_PER_REQUEST);
-            $keys = array_fill_keys($ids, $evenIfClaimed);
-            $this->unsent = array_diff_key($this->unsent, $keys);
-            $this->sent += $keys;
+            $number = ++$this->requestCount;
+            foreach ($ids as $id) {
+                unset($this->unsent[$id]);
+                $this->sent[$id][$number] = $evenIfClaimed;
+            }
             $removed = $this->sendBatch($ids, $evenIfClaimed);
-            $repeated = array_diff_key($keys, $this->dropped);
-            $this->sent = array_diff_key($this->sent, $keys);
-            $this->dropped = array_diff_key($this->dropped, $keys);
+            $dropped = array_filter($ids, fn(string $id): bool => $number <= ($this->dropped[$id] ?? 0));
+            foreach ($ids as $id) {
+                unset($this->sent[$id][$number]);
+                if ($this->sent[$id] === []) {
+                    unset($this->sent[$id], $this->dropped[$id]);
+                }
+            }
             $this->answered->wakeAll();
             if ($removed === null) {
-                $this->add(array_keys($repeated), $evenIfClaimed);
+                $this->add(array_values(array_diff($ids, $dropped)), $evenIfClaimed);
+                foreach ($dropped as $id) {
+                    yield [$id, null];
+                }
 
                 return false;
             }
@@ -132,6 +153,14 @@ final class JobCancellations
         }
 
         return true;
+    }
+
+    /** @return array<int, bool> the unanswered requests that are repeated if no answer arrives */
+    private function repeatable(string $id): array
+    {
+        $dropped = $this->dropped[$id] ?? 0;
+
+        return array_filter($this->sent[$id] ?? [], static fn(int $n): bool => $n > $dropped, \ARRAY_FILTER_USE_KEY);
     }
 
     /**

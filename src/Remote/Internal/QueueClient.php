@@ -114,7 +114,9 @@ final class QueueClient
     public function dispatch(Job $job, ?Cancellation $cancellation): int
     {
         return $this->request(function () use ($job): int {
-            $this->queueOrThrow()->cancellations->dropAndAwaitAnswer($job->id);
+            $queue = $this->queueOrThrow();
+            $queue->dropCancellation($job->id);
+            $queue->cancellations->awaitAnswersFor($job->id);
 
             return $this->queueOrThrow()->outbox->send($this, [$job], true); // throws after a kill() during the wait
         }, $cancellation);

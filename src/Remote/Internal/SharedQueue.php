@@ -99,10 +99,18 @@ final class SharedQueue implements LastRequests
         return $accepted;
     }
 
+    /** Ends the cancellation of a job, because a caller wants the job again. A sent cancellation is not repeated. */
+    public function dropCancellation(string $id): void
+    {
+        if ($this->cancellations->drop($id)) {
+            $this->endCancelled($id);
+        }
+    }
+
     /** Adds a waiter for a job that this or another process has submitted. The mailbox must be open. */
     public function attach(string $id, OutcomeReceiver $waiter): void
     {
-        $this->cancellations->drop($id);
+        $this->dropCancellation($id);
         $this->waiters->add($id, $waiter);
         $this->updateLookupTimer();
         $this->lookUpSoon($id);
@@ -268,8 +276,10 @@ final class SharedQueue implements LastRequests
         }
         $sending = $this->cancellations->send();
         foreach ($sending as [$id, $isRemoved]) {
-            if ($isRemoved) {
+            if ($isRemoved === true) {
                 $this->reportUnknown($id);
+            } elseif ($isRemoved === null) {
+                $this->endCancelled($id);
             } elseif ($this->isOwn($id) && !$this->waiters->has($id)) {
                 $this->receivedOutcomes->add($id, 0);
             }
@@ -325,6 +335,16 @@ final class SharedQueue implements LastRequests
     private function reportUnknown(string $id): void
     {
         foreach ($this->removeWaiters($id) as $waiter) {
+            $waiter->onUnknown($id);
+        }
+    }
+
+    /** Ends the waiters whose cancellation was dropped. Otherwise, a later request would cancel the job for them. */
+    private function endCancelled(string $id): void
+    {
+        $cancelled = $this->waiters->removeCancelled($id);
+        $this->updateLookupTimer();
+        foreach ($cancelled as $waiter) {
             $waiter->onUnknown($id);
         }
     }

@@ -45,6 +45,21 @@ final class Waiters
         return $waiters;
     }
 
+    /** @return list<OutcomeReceiver> the removed waiters, whose callers have cancelled the job */
+    public function removeCancelled(string $id): array
+    {
+        $cancelled = [];
+        foreach ($this->remove($id) as $waiter) {
+            if ($waiter->isCancelled()) {
+                $cancelled[] = $waiter;
+            } else {
+                $this->add($id, $waiter);
+            }
+        }
+
+        return $cancelled;
+    }
+
     /**
      * Removes all waiters of a client. Waiters of other clients for the same jobs stay.
      *

@@ -4,8 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Remote;
 
+use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
+use Amp\Future;
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
@@ -98,7 +101,7 @@ final class RemoteExecutorTest extends TestCase
     }
 
     /** @param list<string> $expected calls of the broker */
-    #[TestWith(['dispatch', ['cancel', 'no answer', 'submit', 'attach']])]
+    #[TestWith(['dispatch', ['cancel', 'no answer', 'submit']])]
     #[TestWith(['attach', ['cancel', 'attach', 'no answer', 'attach']])]
     public function testAnUnansweredCancellationDoesNotRemoveALaterJob(string $method, array $expected): void
     {
@@ -126,8 +129,10 @@ final class RemoteExecutorTest extends TestCase
         });
         $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
         $cancellation = new DeferredCancellation();
-        $executor->attach('id', $cancellation->getCancellation())->ignore();
-        $executor->attach('id', $cancellation->getCancellation())->ignore();
+        $tasks = [
+            $executor->attach('id', $cancellation->getCancellation())->ignore(),
+            $executor->attach('id', $cancellation->getCancellation())->ignore(),
+        ];
         delay(0.001);
         $calls = [];
         $cancellation->cancel();
@@ -144,7 +149,42 @@ final class RemoteExecutorTest extends TestCase
         $again->await();
 
         self::assertSame($expected, $calls);
+        [$failures] = Future\awaitAll($tasks, new TimeoutCancellation(5.0));
+        self::assertCount(2, $failures);
         $executor->kill();
+    }
+
+    #[TestWith(['dispatch'])]
+    #[TestWith(['attach'])]
+    public function testAnUnsentCancellationEndsItsCallAndNotALaterJob(string $method): void
+    {
+        $cancelled = 0;
+        $broker = self::createStub(Broker::class);
+        $broker->method('openMailbox')->willReturn(static function (): void {});
+        $broker->method('attach')->willReturn(['id' => new AttachResult(true, null, false)]);
+        $broker->method('submit')->willReturn(new SubmitResult(1));
+        $broker->method('cancel')->willReturnCallback(static function () use (&$cancelled): never {
+            ++$cancelled;
+
+            throw BrokerUnavailableException::at('localhost', 'it is stopped');
+        });
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+        $cancellation = new DeferredCancellation();
+        $task = $executor->attach('id', $cancellation->getCancellation());
+        $cancellation->cancel();
+        delay(0.001);
+        $other = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+        $method === 'attach' ? $other->attach('id')->ignore() : $other->dispatch('time', 'id');
+        try {
+            $task->await(new TimeoutCancellation(5.0));
+            self::fail('The task was cancelled');
+        } catch (CancelledException $exception) {
+            self::assertNull($exception->getPrevious(), 'no timeout');
+        }
+        $executor->kill();
+
+        self::assertSame(1, $cancelled);
+        $other->kill();
     }
 
     public function testEachExecutorThatAwaitsATaskGetsItsReports(): void
