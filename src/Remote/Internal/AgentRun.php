@@ -229,16 +229,15 @@ final class AgentRun
         $this->isRenewing = true;
         try {
             $this->renewWithRetries();
-            if (++$this->heartbeatCount % self::HEARTBEATS_PER_REPAIR === 0 && !$this->isRepairing) {
-                EventLoop::queue($this->repair(...)); // in another fiber, because the repair can outlast the lease
-            }
+            $this->isRenewing = false; // the repair can outlast the lease, so the next heartbeats must renew it
             $this->exchange->request();
+            if (++$this->heartbeatCount % self::HEARTBEATS_PER_REPAIR === 0 && !$this->isRepairing) {
+                $this->repair();
+            }
         } catch (BrokerUnavailableException $failure) {
             $this->logger->warning($failure->getMessage());
         } catch (\Throwable $failure) {
             $this->abandon($failure);
-        } finally {
-            $this->isRenewing = false;
         }
     }
 
@@ -297,10 +296,6 @@ final class AgentRun
                     ['count' => $repaired],
                 );
             }
-        } catch (BrokerUnavailableException $failure) {
-            $this->logger->warning($failure->getMessage());
-        } catch (\Throwable $failure) {
-            $this->abandon($failure);
         } finally {
             $this->isRepairing = false;
         }
