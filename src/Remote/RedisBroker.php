@@ -90,7 +90,6 @@ final class RedisBroker implements Broker
 
     public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $checkIds): SubmitResult
     {
-        $connection = (string) $this->engine->connectionNumber();
         try {
             $answer = $this->engine->run(
                 'submit',
@@ -100,7 +99,6 @@ final class RedisBroker implements Broker
                 (string) $maxJobs,
                 $mailbox,
                 $checkIds ? '1' : '0',
-                $connection,
             );
         } catch (BrokerUnavailableException $failure) {
             $error = $failure->getPrevious();

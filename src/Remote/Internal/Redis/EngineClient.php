@@ -67,6 +67,7 @@ final class EngineClient
 
     private ?RedisConnection $connection = null;
 
+    /** Number of the last opened connection. The engine refuses a submission over an older one (submit.lua). */
     private int $connectionCount = 0;
 
     private ?Durability $durability = null;
@@ -119,18 +120,6 @@ final class EngineClient
         return $this->durability ?? throw new \LogicException('An open connection has no known durability');
     }
 
-    /**
-     * Opens a connection if necessary, and returns its number. The first connection has the number 1.
-     *
-     * @throws BrokerException
-     */
-    public function connectionNumber(): int
-    {
-        $this->connection();
-
-        return $this->connectionCount;
-    }
-
     /** Makes {@see run()} wait while the mailbox is being opened, and throw if the engine refuses the mailbox. */
     public function addUnopenedMailbox(Mailbox $mailbox): void
     {
@@ -173,8 +162,11 @@ final class EngineClient
     public function run(string $script, string $queue, #[\SensitiveParameter] string ...$arguments): string
     {
         [$source, $hash] = self::scripts()[$script];
-        $rest = ['1', self::keyPrefix($queue), ...array_values($arguments)];
         $connection = $this->connection();
+        $rest = ['1', self::keyPrefix($queue), ...array_values($arguments)];
+        if ($script === 'submit') {
+            $rest[] = (string) $this->connectionCount;
+        }
         foreach ($this->unopenedMailboxes as $mailbox) {
             $mailbox->ensureNotRefused();
         }
