@@ -114,9 +114,7 @@ final class QueueClient
     public function dispatch(Job $job, ?Cancellation $cancellation): int
     {
         return $this->request(function () use ($job): int {
-            $queue = $this->queueOrThrow();
-            $queue->dropCancellation($job->id);
-            $queue->cancellations->awaitAnswersFor($job->id);
+            $this->queueOrThrow()->awaitCancellation($job->id);
 
             return $this->queueOrThrow()->outbox->send($this, [$job], true); // throws after a kill() during the wait
         }, $cancellation);

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\Clock;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
@@ -99,18 +100,24 @@ final class SharedQueue implements LastRequests
         return $accepted;
     }
 
-    /** Ends the cancellation of a job, because a caller wants the job again. A sent cancellation is not repeated. */
-    public function dropCancellation(string $id): void
+    /** Drops the cancellation of a job that will be submitted again. Awaits the answer if the cancellation was sent. */
+    public function awaitCancellation(string $id): void
     {
+        if ($this->waiters->has($id)) {
+            LoopTurn::await(); // Amp notifies the waiters of a requested cancellation in later callbacks of the loop
+        }
         if ($this->cancellations->drop($id)) {
             $this->endCancelled($id);
         }
+        $this->cancellations->awaitAnswersFor($id);
     }
 
     /** Adds a waiter for a job that this or another process has submitted. The mailbox must be open. */
     public function attach(string $id, OutcomeReceiver $waiter): void
     {
-        $this->dropCancellation($id);
+        if ($this->cancellations->drop($id)) {
+            $this->endCancelled($id);
+        }
         $this->waiters->add($id, $waiter);
         $this->updateLookupTimer();
         $this->lookUpSoon($id);
@@ -342,11 +349,10 @@ final class SharedQueue implements LastRequests
     /** Ends the waiters whose cancellation was dropped. Otherwise, a later request would cancel the job for them. */
     private function endCancelled(string $id): void
     {
-        $cancelled = $this->waiters->removeCancelled($id);
-        $this->updateLookupTimer();
-        foreach ($cancelled as $waiter) {
+        foreach ($this->waiters->removeCancelled($id) as $waiter) {
             $waiter->onUnknown($id);
         }
+        $this->updateLookupTimer();
     }
 
     private function lookUpSoon(string $id): void
