@@ -50,11 +50,7 @@ final class JobCancellations
         }
     }
 
-    /**
-     * Drops an unsent cancellation, and the repetition of unanswered ones. Otherwise, they could remove a new job.
-     *
-     * @return bool whether a cancellation was unsent
-     */
+    /** Drops an unsent cancellation, and the repetition of unanswered ones. Returns whether one was unsent. */
     public function drop(string $id): bool
     {
         $wasUnsent = isset($this->unsent[$id]);
@@ -68,13 +64,19 @@ final class JobCancellations
 
     /**
      * Waits while a cancellation of the job is unanswered. That request can be waiting for a new connection, and a
-     * request for a new job with the same id could overtake it.
+     * request for a new job with the same id could overtake it. A call of {@see QueueClient::kill()} ends the wait.
      */
-    public function awaitAnswersFor(string $id): void
+    public function awaitAnswersFor(string $id, QueueClient $client): void
     {
-        while (isset($this->sent[$id])) {
+        while (isset($this->sent[$id]) && $client->shared() !== null) {
             $this->answered->wait();
         }
+    }
+
+    /** Ends the waits in {@see awaitAnswersFor()} for a client that was killed. */
+    public function onKill(): void
+    {
+        $this->answered->wakeAll();
     }
 
     /**

@@ -114,7 +114,7 @@ final class QueueClient
     public function dispatch(Job $job, ?Cancellation $cancellation): int
     {
         return $this->request(function () use ($job): int {
-            $this->queueOrThrow()->awaitCancellation($job->id);
+            $this->queueOrThrow()->awaitCancellation($job->id, $this);
 
             return $this->queueOrThrow()->outbox->send($this, [$job], true); // throws after a kill() during the wait
         }, $cancellation);
@@ -361,6 +361,7 @@ final class QueueClient
         $this->activity->kill(ExecutorClosedException::jobsCancelled());
         $queue?->outbox->abandon($this, ExecutorClosedException::unconfirmed());
         $this->brokerClient = null;
+        $queue?->cancellations->onKill();
         $ids = $queue?->removeWaitersOf($this) ?? [];
         if ($queue === null || $ids === [] && !$queue->cancellations->hasPending()) {
             return;

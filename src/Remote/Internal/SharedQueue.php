@@ -101,7 +101,7 @@ final class SharedQueue implements LastRequests
     }
 
     /** Drops the cancellation of a job that will be submitted again. Awaits the answer if the cancellation was sent. */
-    public function awaitCancellation(string $id): void
+    public function awaitCancellation(string $id, QueueClient $sender): void
     {
         if ($this->waiters->has($id)) {
             LoopTurn::await(); // Amp notifies the waiters of a requested cancellation in later callbacks of the loop
@@ -109,7 +109,7 @@ final class SharedQueue implements LastRequests
         if ($this->cancellations->drop($id)) {
             $this->endCancelled($id);
         }
-        $this->cancellations->awaitAnswersFor($id);
+        $this->cancellations->awaitAnswersFor($id, $sender);
     }
 
     /** Adds a waiter for a job that this or another process has submitted. The mailbox must be open. */

@@ -12,6 +12,7 @@ use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Remote\AttachResult;
 use Spindle\Remote\Broker;
@@ -188,6 +189,32 @@ final class RemoteExecutorTest extends TestCase
 
         self::assertSame(1, $cancelled);
         $other->kill();
+    }
+
+    public function testKillEndsADispatchThatWaitsForTheAnswerToACancellation(): void
+    {
+        /** @var DeferredFuture<list<string>> $answer */
+        $answer = new DeferredFuture();
+        $broker = self::createStub(Broker::class);
+        $broker->method('openMailbox')->willReturn(static function (): void {});
+        $broker->method('attach')->willReturn(['id' => new AttachResult(true, null, false)]);
+        $broker->method('cancel')->willReturnCallback(static fn(): array => $answer->getFuture()->await());
+        $connection = EventLoop::repeat(1.0, static function (): void {}); // keeps the loop running
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+        $cancellation = new DeferredCancellation();
+        $executor->attach('id', $cancellation->getCancellation())->ignore();
+        $cancellation->cancel();
+        $dispatch = Async::run(static fn(): string => $executor->dispatch('time', 'id'));
+        delay(0.001);
+        self::assertFalse($dispatch->isComplete());
+        $executor->kill();
+        try {
+            $dispatch->await(new TimeoutCancellation(5.0));
+            self::fail('The task was dispatched');
+        } catch (ExecutorClosedException) {
+            EventLoop::cancel($connection);
+            $answer->complete(['id']);
+        }
     }
 
     public function testEachExecutorThatAwaitsATaskGetsItsReports(): void
