@@ -18,8 +18,11 @@ final class SqlText
 
     private const MAX_EXCERPT_BYTES = 60;
 
-    /** Characters that end a statement, or begin a string, a quoted name or a comment. */
-    private const DELIMITERS = ";'\"$-/";
+    /** Characters that begin a string, a quoted name or a comment. */
+    private const TOKEN_STARTS = "'\"$-/";
+
+    /** Characters that end a statement, or begin one of these tokens. */
+    private const DELIMITERS = ';' . self::TOKEN_STARTS;
 
     private const LINE_ENDS = "\n\r";
 
@@ -58,6 +61,9 @@ final class SqlText
      */
     public const BLANK = '(?:(?:\s|--[^\n\r]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)++|(?&comment))';
     public const COMMENT = '(?(DEFINE)(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))';
+
+    /** Matches a word that is another date each day. Any character except a letter may stand beside it. */
+    private const CURRENT_TIME = '~(?<![a-z])(?:now|today|tomorrow|yesterday)(?![a-z])~i';
 
     /** First keywords of statements that leave no changes when they fail. CALL and DO are missing: they can commit. */
     private const REPEATABLE_KEYWORDS = 'SELECT|VALUES|TABLE|INSERT|UPDATE|DELETE|MERGE|WITH';
@@ -100,15 +106,26 @@ final class SqlText
 
     /**
      * Returns false for FETCH and EXECUTE, because their cursor or statement can be replaced by one with other columns.
-     * Returns false for a text with a date such as 'today', which the server evaluates when it prepares the statement.
+     * Returns false for a string with a word such as 'today', because it may be a date, which the server evaluates when
+     * it prepares the statement.
+     *
+     * @param bool $escapesWithBackslash whether standard_conforming_strings is off
      */
-    public static function mayStayPrepared(string $sql): bool
+    public static function mayStayPrepared(string $sql, bool $escapesWithBackslash = false): bool
     {
-        return preg_match(
-            '~' . self::COMMENT . '(?:^' . self::BLANK . '*+(?:FETCH|EXECUTE)'
-                . '|\'[\s\[({"]*+(?:now|today|tomorrow|yesterday))\b~i',
-            $sql,
-        ) === 0;
+        if (preg_match('~' . self::COMMENT . '^(?:' . self::BLANK . '|;)*+(?:FETCH|EXECUTE)\b~i', $sql) !== 0) {
+            return false;
+        }
+        $length = preg_match(self::CURRENT_TIME, $sql) === 0 ? 0 : \strlen($sql);
+        for ($at = 0; ($at += strcspn($sql, self::TOKEN_STARTS, $at)) < $length; $at = $end) {
+            $end = self::tokenEnd($sql, $at, $escapesWithBackslash);
+            $isString = $sql[$at] === "'" || $sql[$at] === '$';
+            if ($isString && preg_match(self::CURRENT_TIME, substr($sql, $at, $end - $at)) === 1) {
+                return false;
+            }
+        }
+
+        return true;
     }
 
     /**

@@ -152,9 +152,16 @@ final class SqlTextTest extends TestCase
             'FETCH c',
             "/* a */ -- b\nfetch all in c",
             ' Execute p (1)',
+            '; FETCH c',
             "SELECT * FROM t WHERE at > 'yesterday'",
             "INSERT INTO t VALUES (1, ' Now')",
             "SELECT '[today 10:00,)'::tstzrange",
+            "SELECT '10:00today'::timestamp",
+            "SELECT 'today10:00'::timestamp, '_now'::date",
+            "SELECT 'a', E'it\\'s', U&'now'::date",
+            'SELECT $1, $$now$$::date',
+            'SELECT $a$ $$ tomorrow $a$::date',
+            "SELECT \"it's\", /* it's */ 'a''b', E'now'::date -- it's",
         ] as $sql) {
             self::assertFalse(SqlText::mayStayPrepared($sql), $sql);
         }
@@ -164,10 +171,16 @@ final class SqlTextTest extends TestCase
             '-- FETCH c',
             'SELECT a FROM t FETCH FIRST ROW ONLY',
             "INSERT INTO t VALUES ('a', now(), 'b')",
-            "SELECT date_trunc('day', now()) AS today, 'nowhere'",
+            "UPDATE t SET a = 'x', updated = now()",
+            "SELECT date_trunc('day', now()) AS today, 'nowhere', 'know'",
+            "SELECT * FROM t WHERE a LIKE \$1 ESCAPE '\\' AND at > now() AND b = ''",
+            "SELECT E'it\\'s', now(), \$\$a'\$\$, 'b' /* 'today' */ -- 'now'",
+            'SELECT a AS "\'now\'" FROM b',
         ] as $sql) {
             self::assertTrue(SqlText::mayStayPrepared($sql), $sql);
         }
+        self::assertFalse(SqlText::mayStayPrepared("SELECT 'it\\'s', 'now'::date", true));
+        self::assertTrue(SqlText::mayStayPrepared("SELECT 'it\\'s', now(), 'a'", true));
     }
 
     public function testThePositionCountsCharacters(): void

@@ -214,7 +214,7 @@ final class Preparation
         if ($exchange->status !== 'I') {
             return false;
         }
-        $name = $this->statements->newName($sql);
+        $name = $this->statements->newName($sql, $this->pipeline->conversation->escapesWithBackslash);
         $described = $this->prepare($name, $sql, null);
 
         return $described->serverError === null

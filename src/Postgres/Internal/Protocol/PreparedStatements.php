@@ -50,11 +50,11 @@ final class PreparedStatements
     }
 
     /** Returns a name for a statement to prepare; '' if the statement is not going to be cached. */
-    public function newName(string $sql): string
+    public function newName(string $sql, bool $escapesWithBackslash = false): string
     {
         return $this->maxStatements === 0
             || \strlen($sql) > SqlText::MAX_CACHED_BYTES
-            || !SqlText::mayStayPrepared($sql)
+            || !SqlText::mayStayPrepared($sql, $escapesWithBackslash)
             ? ''
             : $this->prefix . ++$this->lastNumber;
     }

@@ -77,7 +77,7 @@ final class StatementRunner
                 $this->changes->record($sql);
             }
             if ($statement === null) {
-                $name = $this->statements->newName($sql);
+                $name = $this->statements->newName($sql, $this->pipeline->conversation->escapesWithBackslash);
                 $exchange = $this->preparation->execute($name, $sql, $parameters, $cancellation, $onSent);
             } else {
                 $name = $statement->name;
@@ -178,7 +178,7 @@ final class StatementRunner
     public function prepare(string $sql, ?Cancellation $cancellation): PreparedStatement
     {
         for ($attempt = 1;; ++$attempt) {
-            $name = $this->statements->newName($sql);
+            $name = $this->statements->newName($sql, $this->pipeline->conversation->escapesWithBackslash);
             $exchange = $this->preparation->prepare($name, $sql, $cancellation);
             if ($exchange->serverError === null) {
                 $statement = $this->preparation->register($name, $sql, $exchange, $cancellation);

@@ -409,14 +409,16 @@ trait PreparesStatements
     public function testAStatementHasTheTimeOfItsExecution(): void
     {
         $connection = $this->connect();
-        $sql = "SELECT extract(epoch FROM 'now'::timestamptz)";
-        $stream = static fn(): mixed => iterator_to_array($connection->stream("{$sql} AS s"))[0]['s'];
-        $times = [];
-        for ($i = 0; $i < 3; ++$i) {
-            array_push($times, $connection->query($sql)->value(), $stream());
-        }
+        foreach (["'now'", "' on_Now ad'", "E'now'", "U&'now'", '$$now$$', '$a$now$a$'] as $now) {
+            $sql = "SELECT extract(epoch FROM {$now}::timestamptz)";
+            $stream = static fn(): mixed => iterator_to_array($connection->stream("{$sql} AS s"))[0]['s'];
+            $times = [];
+            for ($i = 0; $i < 3; ++$i) {
+                array_push($times, $connection->query($sql)->value(), $stream());
+            }
 
-        self::assertCount(6, array_unique(array_filter($times, is_string(...))));
+            self::assertCount(6, array_unique(array_filter($times, is_string(...))), $now);
+        }
     }
 
     public function testAFunctionMayReplaceAStatementOfTheUsersOwn(): void
