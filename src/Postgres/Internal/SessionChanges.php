@@ -48,7 +48,7 @@ final class SessionChanges
         . self::STATEMENT_START
         . '(?:(?:SET|RESET)(?!'
         . self::OTHER_SETTING
-        . ')|DISCARD|DO|CREATE|DROP)\b'
+        . ')|DISCARD|DO|CREATE|DROP|GRANT|REVOKE|IMPORT)\b'
         . '|\bset_config\b(?!\s*+\(\s*+\'(?!(?:' . self::MEANING_SETTINGS . ')\')[\w.]+\'\s*+,)'
         . '|\b(?:CREATE|INTO|LOCAL|GLOBAL|REPLACE)' . SqlText::BLANK . '+TEMP(?:ORARY)?\b|\bpg_temp\b|\bU&"|'
         . self::SETTINGS_UPDATE

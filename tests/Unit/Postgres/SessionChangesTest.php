@@ -85,6 +85,8 @@ final class SessionChangesTest extends TestCase
             "SET TIME ZONE 'UTC'", 'set local time zone LOCAL', 'SET TimeZone TO a', 'RESET TIME ZONE',
             "SELECT set_config('timezone', 'a', true)", "SET DateStyle = 'ISO, DMY'", 'SET IntervalStyle = a',
             'SET array_nulls = off', "SET lc_monetary = 'a'", 'SET xmloption = document', 'SET XML OPTION DOCUMENT',
+            'GRANT USAGE ON SCHEMA a TO b', 'REVOKE ALL ON SCHEMA a FROM b',
+            'IMPORT FOREIGN SCHEMA a FROM SERVER b INTO c',
             "COPY (SELECT set_config('role', 'a', true)) TO STDOUT", 'UPDATE pg_settings SET setting = $1',
         ] as $sql) {
             yield $sql => [$sql, true];

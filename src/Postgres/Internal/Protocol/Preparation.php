@@ -163,9 +163,12 @@ final class Preparation
     }
 
     /** Updates the cache after a query. The command tag shows whether the query affects prepared statements. */
-    public function onCompleted(string $tag, string $sql): void
+    public function onCompleted(string $tag, string $sql, bool $hasColumns): void
     {
         $this->noteSchemaChange(SchemaChanges::isChange($tag, $sql));
+        if (!$hasColumns && str_starts_with($tag, 'SELECT ')) { // SELECT … INTO has created a table
+            $this->startGeneration();
+        }
         if ($tag === 'ROLLBACK') {
             // A COMMIT that the server turned into a rollback has this tag too.
             $this->closeAll($this->statements->forgetTentative());

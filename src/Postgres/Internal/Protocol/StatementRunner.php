@@ -94,7 +94,7 @@ final class StatementRunner
             $this->lastQueryNanoseconds = $exchange->nanoseconds;
             $exchange->nanoseconds = hrtime(true) - $startedAt; // the log shows the caller's wait for this attempt
             $this->tag = $exchange->tag;
-            $this->preparation->onCompleted($exchange->tag, $sql);
+            $this->preparation->onCompleted($exchange->tag, $sql, $statement?->columns !== null);
             if ($exchange->serverError === null && $exchange->copyResponse === '') {
                 $outcome = $exchange->tag === '' ? "{$exchange->rowCount} rows" : $exchange->tag;
                 $this->log->logOutcome("Done: {$outcome}", $sql, $exchange->nanoseconds);

@@ -123,6 +123,36 @@ trait KeepsMeaning
         self::assertSame(1, $connection->query("SELECT count(*) FROM {$this->first}.events")->value());
     }
 
+    public function testAStatementNamesATableThatSelectIntoCreates(): void
+    {
+        $connection = $this->connect(
+            settings: ['TimeZone' => 'UTC', 'search_path' => "{$this->first}, {$this->second}"],
+        );
+        Observer::ask("DROP TABLE {$this->first}.events");
+        $at = new \DateTimeImmutable('2026-03-01 12:00:00+05:00');
+        foreach ([['', []], [' OFFSET length($1::text)', ['a']]] as [$end, $parameters]) {
+            $connection->execute(self::INSERT, [$at]);
+            foreach (['ROLLBACK', 'COMMIT'] as $completion) {
+                $connection->query('BEGIN');
+                $sql = "SELECT timestamp '2026-01-01' AS at INTO {$this->first}.events LIMIT 0{$end}";
+                $connection->execute($sql, $parameters);
+                $connection->execute(self::INSERT, [$at]);
+                self::assertSame(
+                    ['2026-03-01 12:00:00+00:00'],
+                    self::times($connection, "SELECT * FROM {$this->first}.events"),
+                );
+                $connection->query($completion);
+                $connection->execute(self::INSERT, [$at]);
+            }
+            $connection->execute("DROP TABLE {$this->first}.events");
+        }
+
+        self::assertSame(
+            array_fill(0, 4, '2026-03-01 07:00:00+00:00'),
+            self::times($connection, "SELECT * FROM {$this->second}.events"),
+        );
+    }
+
     public function testAStatementHasTheTypesOfThePermanentTableAfterTheTemporaryOne(): void
     {
         $connection = $this->connect(settings: ['TimeZone' => 'UTC', 'search_path' => $this->second]);
