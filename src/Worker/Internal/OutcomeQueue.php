@@ -76,10 +76,16 @@ final class OutcomeQueue
         return $isAtLimit;
     }
 
-    /** Returns the number of the first task without an outcome; null for mapUnordered(), which needs none first. */
+    /**
+     * Returns the number of the first task without an outcome. map() must yield this outcome first, so the task may
+     * start although the queue is full. Returns null for mapUnordered(), and if the task may not start: the loop has
+     * other results to read, and the queue has at least twice {@see self::MAX_BYTES}.
+     */
     public function firstOpen(): ?int
     {
-        return $this->inOrder ? $this->firstOpen : null;
+        $mayStart = $this->firstOpen === $this->nextIndex || $this->bytes < 2 * self::MAX_BYTES;
+
+        return $this->inOrder && $mayStart ? $this->firstOpen : null;
     }
 
     public function hasNext(): bool
@@ -105,19 +111,12 @@ final class OutcomeQueue
         return $chunk;
     }
 
-    /**
-     * Returns whether tasks of the batch may start although the queue is full. Only the batch with the first task that
-     * has no outcome may start, because map() must yield this outcome before all later results. If the caller has read
-     * all earlier results, the batch may always start, because the caller waits for this outcome. Otherwise, the batch
-     * may start only while the queue has less than twice {@see self::MAX_BYTES}. Returns false for mapUnordered().
-     */
+    /** Returns whether the batch has the task {@see firstOpen()}: only this batch may start if the queue is full. */
     public function needs(Batch $batch): bool
     {
-        $hasFirstOpen = $this->inOrder
-            && $batch->first <= $this->firstOpen
-            && $this->firstOpen < $batch->first + $batch->limit;
+        $task = $this->firstOpen();
 
-        return $hasFirstOpen && ($this->firstOpen === $this->nextIndex || $this->bytes < 2 * self::MAX_BYTES);
+        return $task !== null && $batch->first <= $task && $task < $batch->first + $batch->limit;
     }
 
     public function clear(): void

@@ -76,7 +76,9 @@ final class OutcomeQueueTest extends TestCase
 
         $queue->add($this->batch(4, 1), 0, 1, '', OutcomeQueue::MAX_BYTES);
         self::assertFalse($queue->needs($this->batch(1, 1)), 'twice the limit, and the loop has a result to read');
+        self::assertNull($queue->firstOpen(), 'so no extra worker is started for this task');
         $queue->shift();
+        self::assertSame(1, $queue->firstOpen());
         self::assertTrue($queue->needs($this->batch(1, 1)), 'the loop waits for this task');
     }
 
