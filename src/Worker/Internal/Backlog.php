@@ -48,11 +48,11 @@ final class Backlog
         return array_sum($this->waiting) + \count($this->delayed);
     }
 
-    /** Returns whether a task of the source waits for the end of a retry delay. */
-    public function isDelayed(Source $source): bool
+    /** Returns whether the task with the number `$task` of a map waits for the end of a retry delay. */
+    public function isDelayed(Source $map, ?int $task): bool
     {
         foreach ($this->delayed as $batch) {
-            if ($batch->source === $source) {
+            if ($batch->source === $map && $batch->first === $task) {
                 return true;
             }
         }

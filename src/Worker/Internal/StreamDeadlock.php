@@ -76,7 +76,7 @@ final class StreamDeadlock
 
     private function isBlocked(MapRun $map): bool
     {
-        if ($map->isAbandoned() || $this->backlog->isDelayed($map)) {
+        if ($map->isAbandoned() || $this->backlog->isDelayed($map, $map->firstOpen())) {
             return false;
         }
         foreach ($this->workers->all() as $worker) {

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Conformance\Worker\Contract;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use Amp\TimeoutCancellation;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Conformance\Worker\Task\WorkerTasks;
@@ -272,6 +273,34 @@ trait RetriesTasks
         }
 
         self::assertSame(array_fill(0, 5, 1000), $counts);
+    }
+
+    public function testARetryDoesNotWaitForTheDelayOfALaterTask(): void
+    {
+        $pool = $this->pool(2, new TaskRetryPolicy(2, delay: 0.001, factor: 100_000.0, maxDelay: 100.0, jitter: 0.0));
+        [$begun, $delayed] = [$this->path('begun'), $this->path('delayed')];
+        $input = static function () use ($delayed): \Generator {
+            yield from [0, 1];
+            Eventually::holds(static fn(): bool => is_file($delayed), 'task 1 fails for the second time');
+            yield from [2, 3];
+        };
+        $results = $pool->map($input(), static function (int $i) use ($begun, $delayed): int|\Generator {
+            $attempt = TaskContext::current()->attempt;
+            if ($i === 1 && $attempt === 2) {
+                touch($delayed); // the third attempt begins after 100 seconds
+            }
+            if ($i === 1 || ($i === 0 && $attempt === 1)) {
+                if ($i === 0) {
+                    Eventually::holdsByItself(static fn(): bool => is_file($begun), 'task 2 has a worker');
+                }
+                throw new \DomainException('not yet');
+            }
+            touch($begun);
+
+            return $i === 0 ? 0 : (static fn(): \Generator => yield from range(1, 1000))();
+        }, new TimeoutCancellation(60.0));
+
+        self::assertSame(0, $results->current());
     }
 
     public function testARetryDoesNotWaitForALaterGeneratorOfItsBatch(): void
