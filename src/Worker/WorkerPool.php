@@ -96,7 +96,8 @@ final class WorkerPool implements Executor, Statistics
     {
         $this->mustBeUsable();
         $code = TaskCode::encode($task, $this->settings->key, $isPure);
-        $this->dispatcher->mustBeOpen(); // serialization may have run code that closed the pool
+        $this->dispatcher->replaceOutdatedWorkers();
+        $this->dispatcher->mustBeOpen(); // serialization may have run code that closed the pool, and so may the logger
         /** @var DeferredFuture<mixed> $deferred */
         $deferred = new DeferredFuture();
         if ($cancellation?->isRequested() === true) {

@@ -158,6 +158,7 @@ final class MapRun implements Source
         try {
             $cancellation?->throwIfRequested();
             FiberSwitch::ensurePossible();
+            $this->dispatcher->replaceOutdatedWorkers();
             $this->dispatcher->mustBeOpen();
         } catch (\Throwable $refusal) {
             $this->input->refuse($refusal);

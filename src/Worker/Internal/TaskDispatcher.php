@@ -140,7 +140,6 @@ final class TaskDispatcher implements PoolEvents
 
     public function submit(Submission $submission, ?Cancellation $cancellation): void
     {
-        $this->replacement->replaceOutdated();
         $this->submissions->add($submission, $cancellation);
         if ($this->submissions->openCount === 1) {
             $this->activity->updateLoopReference();
@@ -170,7 +169,6 @@ final class TaskDispatcher implements PoolEvents
 
     public function open(MapRun $run): void
     {
-        $this->replacement->replaceOutdated();
         $this->activity->add($run);
     }
 
@@ -231,6 +229,7 @@ final class TaskDispatcher implements PoolEvents
         $this->workers->start($missing);
     }
 
+    /** Must be called before {@see submit()} and {@see open()}. The logger may close the pool in this call. */
     public function replaceOutdatedWorkers(): void
     {
         $this->replacement->replaceOutdated();

@@ -6,8 +6,11 @@ namespace Spindle\Tests\Integration\Worker;
 
 use Composer\Autoload\ClassLoader;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
+use Spindle\Tests\Conformance\Worker\KillingLogger;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
@@ -62,6 +65,25 @@ final class LateAutoloaderTest extends TestCase
         $this->loader->register();
 
         self::assertSame($before, $pool->submit(self::process(...))->await());
+    }
+
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testALoggerMayKillThePoolWhenItsWorkersAreReplaced(bool $maps): void
+    {
+        $logger = new KillingLogger('The {what} of this process have changed, so the workers are replaced');
+        $pool = new WorkerPool(1, options: new WorkerPoolOptions(logger: $logger));
+        $pool->submit(self::process(...))->await();
+        $logger->pool = $pool;
+        $late = $this->registerLate();
+        $thrown = null;
+        try {
+            $maps ? iterator_to_array($pool->map([1], $late)) : $pool->submit($late)->await();
+        } catch (ExecutorClosedException $thrown) {
+        }
+
+        self::assertNotNull($thrown);
+        self::assertSame([0, 0], [$pool->statistics()['workers'], $pool->statistics()['waiting']]);
     }
 
     public static function process(): int
