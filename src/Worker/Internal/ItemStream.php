@@ -24,6 +24,9 @@ final class ItemStream
     private bool $isEnded = false;
     private readonly int $ownerPid;
 
+    /** Number of items that were not acknowledged. While there are any, the generator may wait for its reader. */
+    public int $unreadCount = 0;
+
     /** @var (\Closure(): mixed)|null decodes the result of the generator */
     private ?\Closure $decodeResult = null;
 
@@ -53,16 +56,11 @@ final class ItemStream
         }
     }
 
-    /** Returns whether an item has arrived that the reader has not read. */
-    public function hasItems(): bool
-    {
-        return !$this->items->isEmpty();
-    }
-
     /** @param string $item key and value, serialized */
     public function add(string $item): void
     {
         $this->items->enqueue($item);
+        ++$this->unreadCount;
         $this->budget?->forceAcquire(self::budgetedBytes($item));
         $this->changed->notify();
     }
@@ -127,6 +125,7 @@ final class ItemStream
 
     private function acknowledge(int $size): void
     {
+        --$this->unreadCount;
         if (!$this->isEnded) {
             $this->source->acknowledge(1, $size);
         }

@@ -229,8 +229,8 @@ final class TaskTimeouts
             $startedAt = $worker->sharedFlags->startedAt();
             $since = max($since, $startedAt);
             $left = $startedAt === 0 ? min($timeout, self::BETWEEN_TASKS_INTERVAL) : null;
-        } elseif ($worker->sharedFlags === null && $worker->stream?->get()?->hasItems() === true) {
-            $left = min($timeout, self::BETWEEN_TASKS_INTERVAL); // the generator may wait for its reader
+        } elseif ($worker->sharedFlags === null && $worker->stream?->get()?->unreadCount > 0) {
+            $left = min($timeout, self::BETWEEN_TASKS_INTERVAL);
         }
         $left ??= $timeout - (hrtime(true) - $since) / 1e9;
         if ($left > 0) {

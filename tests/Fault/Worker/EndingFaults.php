@@ -10,6 +10,7 @@ use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
+use Spindle\Worker\ResultBudget;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\TaskTimeoutException;
@@ -110,9 +111,10 @@ trait EndingFaults
 
     public function testWithoutSharedMemoryTheTimeOfAGeneratorDoesNotRunWhileItsReaderPauses(): void
     {
-        $pool = $this->poolWithoutSharedMemory(timeout: 0.3);
+        $pool = $this->poolWithoutSharedMemory(timeout: 0.3, budget: new ResultBudget(1 << 24));
         $begun = $this->path('begun');
         $items = self::outcome($pool->submit(static function () use ($begun): \Generator {
+            yield str_repeat('x', 1 << 20); // the generator waits until the reader asks for the next item
             yield from range(1, 200);
             yield TaskFunctions::sleep($begun);
         }));
@@ -121,8 +123,8 @@ trait EndingFaults
         $late = null;
         try {
             foreach ($items as $item) {
-                $read[] = $item;
-                if ($item === 1) {
+                $read[] = \is_string($item) ? \strlen($item) : $item;
+                if (\count($read) <= 2) {
                     delay(0.7); // longer than the task may run
                 } elseif ($item === 120) {
                     usleep(700_000); // the loop does not turn
@@ -131,7 +133,7 @@ trait EndingFaults
         } catch (TaskTimeoutException $late) {
         }
 
-        self::assertSame(range(1, 200), $read);
+        self::assertSame([1 << 20, ...range(1, 200)], $read);
         self::assertNotNull($late);
         self::assertUsable($pool);
     }
@@ -243,14 +245,18 @@ trait EndingFaults
     }
 
     /** Returns a pool of one worker whose PHP lacks ext-shmop. */
-    private function poolWithoutSharedMemory(int|TaskRetryPolicy $retries = 0, ?float $timeout = null): WorkerPool
-    {
+    private function poolWithoutSharedMemory(
+        int|TaskRetryPolicy $retries = 0,
+        ?float $timeout = null,
+        ?ResultBudget $budget = null,
+    ): WorkerPool {
         $php = $this->script('php', 'exec ' . escapeshellarg(\PHP_BINARY) . ' -d disable_functions=shmop_open "$@"');
 
         return new WorkerPool(1, $retries, new WorkerPoolOptions(
             context: $this->context(),
             timeout: $timeout,
             php: $php,
+            budget: $budget,
         ));
     }
 
