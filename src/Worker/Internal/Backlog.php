@@ -87,29 +87,22 @@ final class Backlog
         return $to - $from === $count ? $batch : $batch->slice($from, $to);
     }
 
-    /**
-     * Removes up to `$maxTasks` tasks of the batch that has a certain task of a map. Returns null if no batch has it.
-     *
-     * @param int $task number of the task, which must be the first waiting task of its batch
-     */
-    public function shiftTask(Source $map, int $task, int $maxTasks): ?Batch
+    /** Removes the task with the number `$task` of a map. Returns null if no batch begins with this task. */
+    public function shiftTask(Source $map, int $task): ?Batch
     {
         foreach ($this->batches as $position => $batch) {
             $first = $batch->first + ($position === 0 ? $this->offset : 0);
-            if ($batch->source !== $map || $task < $first || $task >= $batch->first + $batch->limit) {
+            if ($batch->source !== $map || $first !== $task) {
                 continue;
             }
             if ($position === 0) {
-                return $this->shift($maxTasks);
+                return $this->shift(1);
             }
             $this->batches->offsetUnset($position);
             unset($this->waiting[spl_object_id($batch)]);
-            if ($batch->limit <= $maxTasks) {
-                return $batch;
-            }
-            $this->add($batch->slice($maxTasks, $batch->limit));
+            $this->add($batch->slice(1, $batch->limit));
 
-            return $batch->slice(0, $maxTasks);
+            return $batch->slice(0, 1);
         }
 
         return null;

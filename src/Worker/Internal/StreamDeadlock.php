@@ -49,7 +49,7 @@ final class StreamDeadlock
     {
         foreach ($this->extras as $map => $id) {
             if ($id === $worker->id) {
-                return $this->backlog->shiftTask($map, (int) $map->firstOpen(), 1);
+                return $this->backlog->shiftTask($map, (int) $map->firstOpen());
             }
         }
 

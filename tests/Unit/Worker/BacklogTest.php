@@ -69,17 +69,14 @@ final class BacklogTest extends TestCase
         [$map, $other] = [$this->source(), $this->source()];
         $this->backlog->add($this->batch($map, [5, 6, 7], 5));
         $this->backlog->add($this->batch($other, [1, 2], 1));
-        $this->backlog->add($this->batch($map, [1, 2, 3], 1));
+        $this->backlog->add($this->batch($map, [1, 2], 1));
         $this->backlog->shift(1);
-        $taken = [
-            $this->backlog->shiftTask($map, 1, 2)?->tasks,
-            $this->backlog->shiftTask($map, 1, 2)?->tasks,
-            $this->backlog->shiftTask($map, 5, 2)?->tasks,
-            $this->backlog->shiftTask($map, 6, 1)?->tasks,
-            $this->backlog->shiftTask($map, 3, \PHP_INT_MAX)?->tasks,
-        ];
+        $taken = array_map(
+            fn(int $task): ?array => $this->backlog->shiftTask($map, $task)?->tasks,
+            [1, 1, 5, 6, 2],
+        );
 
-        self::assertSame([[1, 2], null, null, [6], [3]], $taken);
+        self::assertSame([[1], null, null, [6], [2]], $taken);
         self::assertSame(2, $this->backlog->batchCount());
         self::assertSame([[7], [1, 2]], $this->all());
     }
