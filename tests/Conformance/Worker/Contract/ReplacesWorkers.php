@@ -275,7 +275,7 @@ trait ReplacesWorkers
         }
 
         self::assertCount(5, $counts);
-        self::assertLessThan(2500, array_sum($counts), 'results until the pool has shrunk');
+        self::assertLessThan(1000, array_sum($counts), 'results until the pool has shrunk');
         self::assertUsable($pool);
     }
 
