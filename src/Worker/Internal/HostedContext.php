@@ -135,12 +135,15 @@ final class HostedContext implements Context, ContextEvents
         }
     }
 
-    /** Until the worker has ended, checks regularly whether the host is suspended (SIGSTOP). If so, ends the host. */
+    /**
+     * Until the worker has ended, checks regularly whether the host is suspended (SIGSTOP). If so, ends the host. Also
+     * ends a host that is dead (Z): the launcher may be suspended, and the pool notices this only after a request.
+     */
     private function endHostOnceSuspended(int $id): void
     {
         $check = static function (self $context) use ($id): void {
             unset($context->timers[$id]);
-            if (\in_array(ProcessTree::state($context->pid), ['T', 't'], true)) {
+            if (\in_array(ProcessTree::state($context->pid), ['T', 't', 'Z'], true)) {
                 $context->hostContext->end(self::HOST);
             } elseif (isset($context->workers[$id])) {
                 $context->endHostOnceSuspended($id);

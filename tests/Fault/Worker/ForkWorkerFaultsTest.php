@@ -4,8 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
+use Revolt\EventLoop;
+use Revolt\EventLoop\CallbackType;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
+use Spindle\Worker\TaskException;
 use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerCrashedException;
@@ -25,6 +28,26 @@ final class ForkWorkerFaultsTest extends ContextDependentFaultsTestCase
             self::outcome($pool->submit(new Call('sleep', $this->path('begun')))),
         );
         Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($host), 'its process has ended');
+        self::assertUsable($pool);
+    }
+
+    public function testTheDeathOfAHostDuringASuspensionOfItsLauncherIsNoticed(): void
+    {
+        $pool = $this->pool(1, timeout: 0.5, gracePeriod: 0.2);
+        $host = self::outcome($pool->submit('posix_getppid'));
+        self::assertIsInt($host);
+        $isChecked = static fn(string $id): bool
+            => EventLoop::isEnabled($id) && EventLoop::getType($id) === CallbackType::Repeat;
+        Eventually::holds(
+            static fn(): bool => array_filter(EventLoop::getIdentifiers(), $isChecked) === [],
+            'the pool is idle and does not check its launcher',
+        );
+        $launchers = Processes::launchers();
+        array_map(static fn(int $launcher): bool => posix_kill($launcher, \SIGSTOP), $launchers);
+        posix_kill($host, \SIGKILL);
+        $outcome = self::outcome($pool->submit(new Call('sleep', $this->path('begun'))));
+
+        self::assertInstanceOf(TaskException::class, $outcome);
         self::assertUsable($pool);
     }
 
