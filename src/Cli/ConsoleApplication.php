@@ -115,10 +115,10 @@ final class ConsoleApplication extends Application
         return parent::doRun($input, $output);
     }
 
-    /** Refuses an abbreviation such as "ru": {@see arguments()} rewrites the options only after a whole name. */
+    /** Refuses names such as "ru" and "RUN": {@see arguments()} rewrites the options only after the exact name. */
     public function find(string $name): Command
     {
-        $isMeant = static fn(string $whole): bool => str_starts_with($whole, $name);
+        $isMeant = static fn(string $whole): bool => str_starts_with($whole, strtolower($name));
         $meant = $this->has($name) ? [] : array_values(array_filter(array_keys($this->all()), $isMeant));
         if ($meant !== []) {
             $question = 'Did you mean this? ' . implode(', ', $meant);

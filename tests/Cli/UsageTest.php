@@ -21,6 +21,10 @@ final class UsageTest extends SpindleCommandTestCase
             ['ru', 'gzip', '-k', ':::', 'a'],
             'Command "ru" is not defined. Did you mean this? run (see --help)',
         ];
+        yield 'a command in upper case' => [
+            ['RUN', 'gzip', '-k', ':::', 'a'],
+            'Command "RUN" is not defined. Did you mean this? run (see --help)',
+        ];
         yield 'an unknown command' => [['runn'], 'Command "runn" is not defined. Did you mean this? run (see --help)'];
         yield 'a program without a command' => [
             ['-k', 'echo', ':::', 'a'],
