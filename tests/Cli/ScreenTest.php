@@ -118,6 +118,8 @@ final class ScreenTest extends SpindleCommandTestCase
 
     #[TestWith(['-'])]
     #[TestWith(['/dev/fd/0'])]
+    #[TestWith(['/dev/tty'])]
+    #[TestWith(['/dev/fd/3 3</dev/tty'])]
     public function testAnInputFromTheTerminalHasNoKeys(string $file): void
     {
         $session = $this->session("\$SPINDLE run -j2 --progress screen -a {$file} 'echo got'");

@@ -37,8 +37,16 @@ final class ProgressOptions
         return new self(
             ProgressMode::parse($given->text('progress') ?? ($isBar ? ProgressMode::Bar->value : null)),
             !$given->flag('no-ansi'),
-            array_filter([...$given->texts('arg-file'), ...$words], InputSource::isStandardInput(...)) === [],
+            array_filter([...$given->texts('arg-file'), ...$words], self::mayBeTerminal(...)) === [],
             $given->text('joblog') === null || $isRandom ? null : ResumeCommand::ofThisProcess($given),
         );
+    }
+
+    /** Returns whether the path of an input may stand for the terminal, such as - or /dev/tty. */
+    private static function mayBeTerminal(string $path): bool
+    {
+        $target = str_starts_with($path, '/dev/') ? (string) realpath($path) : '';
+
+        return InputSource::isStandardInput($path) || preg_match('~^/dev/(?:tty|pts/)~', $target) === 1;
     }
 }
