@@ -23,7 +23,7 @@ final class CommandResult
      *        not be stored or written to its stream. Otherwise null
      * @param float $startedAt Unix time of the start of the last attempt; 0.0 without an attempt, and when the command
      *        was cancelled between two attempts
-     * @param float $duration duration of the last attempt, in seconds
+     * @param float $duration duration of the last attempt, in seconds; 0.0 if the command could not be started
      * @param int $attempts number of attempts, including failed starts; 0 if no start was attempted
      */
     public function __construct(
@@ -86,10 +86,10 @@ final class CommandResult
             $this->signal !== null => "killed by signal {$this->signal}",
             default => "exit code {$this->exitCode}",
         };
+        $time = $this->duration > 0.0 ? \sprintf(' after %.3f s', $this->duration) : '';
         $attempt = $this->attempts > 1 ? ", attempt {$this->attempts}" : '';
-        $line = \sprintf('%s: %s after %.3f s%s', $this->command->summary(), $how, $this->duration, $attempt);
 
-        return addcslashes($line, "\0..\37\177");
+        return addcslashes("{$this->command->summary()}: {$how}{$time}{$attempt}", "\0..\37\177");
     }
 
     /**

@@ -699,7 +699,7 @@ final class RunCommandTest extends SpindleCommandTestCase
         $process = $this->spindle(['echo', '{}'], str_repeat('x', 200_000) . "\n");
 
         self::assertMatchesRegularExpression(
-            '/^spindle: echo x{190,200}\x{2026}: could not be started: .+: Argument list too long.*\n$/Du',
+            '/^spindle: echo x{190,200}\x{2026}: could not be started: .+: Argument list too long.* in a file\n$/Du',
             $process->getErrorOutput(),
         );
     }

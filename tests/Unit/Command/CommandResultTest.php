@@ -31,6 +31,11 @@ final class CommandResultTest extends TestCase
             false,
             'ls -l: exit code 1 after 1.500 s, attempt 3',
         ];
+        yield 'no start' => [
+            self::resultOf(exitCode: 127, error: 'could not be started', duration: 0.0),
+            false,
+            'ls -l: could not be started',
+        ];
         yield 'an error with a line end' => [
             self::resultOf(error: "bad\nthing\x7F"),
             false,

@@ -22,6 +22,7 @@ trait MakesResults
         string $output = '',
         string $errors = '',
         ?Command $command = null,
+        float $duration = 1.5,
     ): CommandResult {
         return new CommandResult(
             'key',
@@ -32,7 +33,7 @@ trait MakesResults
             $cancelled,
             $error,
             1.0,
-            1.5,
+            $duration,
             $attempts,
             self::capture($output),
             self::capture($errors),

@@ -60,10 +60,10 @@ final class JobRecorder
     private static function failure(InputJob $job, string $error, CommandResult $result): string
     {
         return \sprintf(
-            '%s: %s after %.3f s%s%s',
+            '%s: %s%s%s%s',
             TerminalText::fit($job->commandText(), FailureNotices::MAX_COMMAND_COLUMNS),
             $error,
-            $result->duration,
+            $result->duration > 0.0 ? \sprintf(' after %.3f s', $result->duration) : '',
             $result->attempts > 1 ? ", attempt {$result->attempts}" : '',
             $result->exitCode === 127 ? self::advice($job->command->arguments[0] ?? '') : '',
         );
