@@ -25,6 +25,13 @@ final class JobLogTest extends SpindleCommandTestCase
         self::assertOutcome(0, "Seq\tCommand\n1\techo a\n", $process);
     }
 
+    public function testTheFileOfTheOutputCanBeTheJobLog(): void
+    {
+        $process = $this->shell('$SPINDLE run -j1 --joblog /dev/stdout echo ::: a b >file; cut -f 1,9 file');
+
+        self::assertOutcome(0, "Seq\tCommand\na\n1\techo a\nb\n2\techo b\n", $process);
+    }
+
     public function testALogBeyondTheLimitOfFileSizesIsReported(): void
     {
         $process = $this->shell('ulimit -f 0; $SPINDLE run --joblog log echo ::: a');

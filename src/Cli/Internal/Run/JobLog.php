@@ -26,13 +26,14 @@ final class JobLog
     private const MAX_PIPE_ATTEMPTS = 100;
     private const PIPE_PAUSE_MICROSECONDS = 10_000;
 
-    /** Writes to a pipe or device, and waits in the event loop while its reader is slow; null for a regular file. */
+    /** Writes to a pipe, device or descriptor, and waits while its reader is slow; null for any other regular file. */
     public readonly ?OutputStream $output;
 
     /** @param resource $file open for appending */
     private function __construct(private readonly mixed $file, private readonly string $path)
     {
-        $this->output = FileType::isRegular($file) ? null : new OutputStream($file, "the job log '{$path}'");
+        $stream = FileType::isRegular($file) ? self::openDescriptor($path) : $file;
+        $this->output = $stream === false ? null : new OutputStream($stream, "the job log '{$path}'");
     }
 
     /**
@@ -210,6 +211,18 @@ final class JobLog
         stream_set_write_buffer($file, 0);
 
         return $file;
+    }
+
+    /** @return resource|false a stream at the position of the outputs; false if $path is not a descriptor's path */
+    private static function openDescriptor(string $path): mixed
+    {
+        $descriptor = InputSource::streamPath($path);
+        $stream = $descriptor === $path ? false : @fopen($descriptor, 'a');
+        if ($stream !== false) {
+            fseek($stream, 0, \SEEK_END);
+        }
+
+        return $stream;
     }
 
     /**
