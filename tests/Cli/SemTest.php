@@ -145,6 +145,23 @@ final class SemTest extends TestCase
         );
     }
 
+    public function testAWaitForManyHoldersNeedsNoProcessorTime(): void
+    {
+        $autoload = var_export(\dirname(__DIR__, 2) . '/vendor/autoload.php', true);
+        $this->file('hold.php', "<?php require {$autoload};\n" . <<<'PHP'
+            $semaphore = Spindle\Cli\Internal\Run\Sem\Semaphore::open('a');
+            for ($holders = []; count($holders) < 1_100; $holders[] = $semaphore->take());
+            touch('begun');
+            fgets(STDIN);
+            PHP);
+        $process = $this->sem(
+            'ulimit -n 4096; coproc ' . \PHP_BINARY . ' hold.php; until [ -e begun ]; do sleep 0.01; done;'
+                . ' TIMEFORMAT="%U %S"; time sem --id a --wait --st -2 2>/dev/null; echo >&${COPROC[1]}; wait',
+        );
+
+        self::assertLessThan(0.5, array_sum(explode(' ', $process->getErrorOutput())), $process->getOutput());
+    }
+
     public function testAHolderThatIsKilledReleasesTheSemaphore(): void
     {
         // The command starts no process after the file appears. During exec, no environment shows the mark of the test.
