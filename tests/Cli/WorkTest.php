@@ -17,6 +17,7 @@ use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteCommands;
+use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\SigningKeys;
 use Spindle\Remote\Testing\TemporaryRedis;
@@ -704,6 +705,26 @@ final class WorkTest extends TestCase
 
         self::assertSame(143, $process->wait(), $process->getErrorOutput());
         $redis->stop();
+    }
+
+    public function testAThirdSignalExitsWithTheStatusOfTheSecondOne(): void
+    {
+        $redis = TemporaryRedis::start();
+        $queue = self::newQueue();
+        $process = $this->work($queue, ['--broker-file', $this->file('broker', $redis->url(), 0o600)]);
+        $executor = new RemoteExecutor(new RedisBroker($redis->url()), $queue, self::keys());
+        $executor->submit($this->gated('task'))->ignore();
+        $this->waitForFile('task.runs');
+        posix_kill((int) $redis->pid(), \SIGSTOP);
+        foreach (['Stopping', 'Ending 1 running jobs'] as $entry) {
+            $process->signal(\SIGTERM);
+            Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), $entry), $entry);
+        }
+        $process->signal(\SIGTERM);
+
+        self::assertSame(143, $process->wait(), $process->getErrorOutput());
+        $executor->kill();
+        $redis->kill();
     }
 
     public function testAnAddressThatIsTakenIsOneLine(): void

@@ -120,22 +120,24 @@ final class AgentProcess
 
     private function work(): int
     {
+        $runs = array_map(static fn(Agent $agent): Future => async($agent->run(...))->ignore(), $this->agents);
+        $failure = null;
         try {
-            $runs = array_map(static fn(Agent $agent): Future => async($agent->run(...)), $this->agents);
-            try {
-                await($runs);
-            } finally { // if one agent has failed, the others must stop
-                array_map(static fn(Future $run): Future => $run->ignore(), $runs);
-                await($this->closeAgents());
-            }
+            await($runs);
+        } catch (\Throwable $failure) { // no finally: it would also run after a third signal, and could not wait then
+        }
+        await($this->closeAgents()); // if one agent has failed, the others must stop
+        if ($failure === null) {
             $this->log->info('Stopped');
 
             return $this->status;
-        } catch (SpindleException $failure) {
-            $this->log->critical(OptionNames::in($failure->getMessage()));
-
-            return $failure instanceof BrokerRefusedException ? ExitStatus::REFUSED : ExitStatus::TROUBLE;
         }
+        if (!$failure instanceof SpindleException) {
+            throw $failure;
+        }
+        $this->log->critical(OptionNames::in($failure->getMessage()));
+
+        return $failure instanceof BrokerRefusedException ? ExitStatus::REFUSED : ExitStatus::TROUBLE;
     }
 
     private function openAdmin(string $address): HttpServer
