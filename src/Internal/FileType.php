@@ -46,6 +46,18 @@ enum FileType: int
             || (Warnings::hasUserWrapper($stream) && !self::canBeWatched($stream));
     }
 
+    /**
+     * Returns php://fd/N for the path of a file descriptor, such as /dev/fd/63 for a shell's <(...). Returns any other
+     * path unchanged. A descriptor's path is a symbolic link, and PHP would not find a target such as pipe:[4711].
+     */
+    public static function streamPath(string $path): string
+    {
+        $standard = ['/dev/stdin' => '/dev/fd/0', '/dev/stdout' => '/dev/fd/1', '/dev/stderr' => '/dev/fd/2'];
+        $path = $standard[$path] ?? $path;
+
+        return preg_replace('~^/(?:dev|proc/self)/fd/(\d+)$~D', 'php://fd/$1', $path) ?? $path;
+    }
+
     /** @param resource $stream */
     private static function canBeWatched(mixed $stream): bool
     {

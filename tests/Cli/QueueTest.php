@@ -275,6 +275,15 @@ final class QueueTest extends TestCase
         self::assertSame('job', $full->dispatch(getmypid(...), 'job'));
     }
 
+    public function testTheAddressCanComeFromAPipe(): void
+    {
+        $url = Redis::shared()->url();
+        $line = '$SPINDLE queue purge q --yes --broker-file';
+        $process = $this->shell("echo '{$url}' | {$line} /dev/stdin; {$line} <(echo '{$url}')");
+
+        self::assertSame("0 jobs purged\n0 jobs purged\n", $process->getOutput(), $process->getErrorOutput());
+    }
+
     public function testABrokerThatIsNotThereIsOneLine(): void
     {
         $process = $this->ranRemote(['queue', 'show', 'q'], ['SPINDLE_BROKER' => 'redis://:pAssw0rd@127.0.0.1:1']);

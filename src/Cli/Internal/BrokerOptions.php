@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
+use Spindle\Internal\FileType;
 use Spindle\Remote\Broker;
 use Spindle\Remote\KeyFileException;
 use Spindle\Remote\RedisBroker;
@@ -134,7 +135,8 @@ final class BrokerOptions
                 $mode & 0o777,
             ));
         }
-        $content = $mode === false ? false : @file_get_contents($file, length: self::MAX_FILE_BYTES);
+        $stream = FileType::streamPath($file);
+        $content = $mode === false ? false : @file_get_contents($stream, length: self::MAX_FILE_BYTES);
         if ($content === false) {
             throw new UsageException(
                 "option --broker-file: '{$file}' does not exist or can't be read; write the address into it, such as "

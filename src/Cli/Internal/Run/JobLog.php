@@ -8,7 +8,6 @@ use Spindle\Cli\Internal\OutputClosedException;
 use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\OutputStream;
 use Spindle\Cli\Internal\Run\Input\InputJob;
-use Spindle\Cli\Internal\Run\Input\InputSource;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\CommandResult;
 use Spindle\Internal\FileType;
@@ -195,7 +194,7 @@ final class JobLog
         $type = $stat === false ? FileType::Regular : FileType::ofMode($stat['mode']);
         $file = match (true) {
             $type === FileType::Regular => @fopen($path, 'a+e'),
-            InputSource::streamPath($path) !== $path => @fopen(InputSource::streamPath($path), 'a'),
+            FileType::streamPath($path) !== $path => @fopen(FileType::streamPath($path), 'a'),
             $type === FileType::Pipe => self::openPipe($path),
             default => @fopen($path, 'ae'),
         };
@@ -216,7 +215,7 @@ final class JobLog
     /** @return resource|false a stream at the position of the outputs; false if $path is not a descriptor's path */
     private static function openDescriptor(string $path): mixed
     {
-        $descriptor = InputSource::streamPath($path);
+        $descriptor = FileType::streamPath($path);
         $stream = $descriptor === $path ? false : @fopen($descriptor, 'a');
         if ($stream !== false) {
             fseek($stream, 0, \SEEK_END);

@@ -51,13 +51,13 @@ final class InputSource
             return new self('input line', [], self::openStandardInput(), $separator);
         }
         error_clear_last();
-        $stream = is_dir($path) ? false : @fopen(self::streamPath($path), 'r');
+        $stream = is_dir($path) ? false : @fopen(FileType::streamPath($path), 'r');
         if ($stream === false) {
             $reason = is_dir($path) ? 'it is a folder' : strtolower(Warnings::lastReason("it can't be opened"));
 
             throw new UsageException("option --arg-file: can't read '{$path}': {$reason}");
         }
-        if (!FileType::isRegular($stream) && self::streamPath($path) === $path) {
+        if (!FileType::isRegular($stream) && FileType::streamPath($path) === $path) {
             // In blocking mode, PHP would wait until a FIFO has all requested bytes. No other process shares this open
             // file, so the mode affects only this process.
             stream_set_blocking($stream, false);
@@ -264,19 +264,7 @@ final class InputSource
     /** Returns whether the path of a file stands for standard input, such as - or /dev/stdin. */
     public static function isStandardInput(string $path): bool
     {
-        return preg_match('~^(?:-|php://(?:stdin|fd/0+))$~D', self::streamPath($path)) === 1;
-    }
-
-    /**
-     * Returns php://fd/N for the path of a file descriptor, such as /dev/fd/63 for a shell's <(...). Returns any other
-     * path unchanged. A descriptor's path is a symbolic link, and PHP would not find a target such as pipe:[4711].
-     */
-    public static function streamPath(string $path): string
-    {
-        $standard = ['/dev/stdin' => '/dev/fd/0', '/dev/stdout' => '/dev/fd/1', '/dev/stderr' => '/dev/fd/2'];
-        $path = $standard[$path] ?? $path;
-
-        return preg_replace('~^/(?:dev|proc/self)/fd/(\d+)$~D', 'php://fd/$1', $path) ?? $path;
+        return preg_match('~^(?:-|php://(?:stdin|fd/0+))$~D', FileType::streamPath($path)) === 1;
     }
 
     /**
