@@ -102,6 +102,22 @@ final class QueueTest extends TestCase
         );
     }
 
+    public function testAQueueWithoutAJobOrAnAgentMayBeMisspelled(): void
+    {
+        $queue = self::newQueue();
+        $question = "  {$queue} never had a job, and no agent serves it. Is this name correct?\n";
+        $show = fn(): string => $this->ranRemote(['queue', 'show', $queue, '--no-ansi'])->getOutput();
+
+        self::assertStringEndsWith("requeued from lost agents\n{$question}", $show());
+        self::broker()->renewLease($queue, self::OWNER, 60.0, true, '{}');
+        self::assertStringNotContainsString($question, $show());
+        self::broker()->releaseLease($queue, self::OWNER);
+        self::assertStringEndsWith($question, $show());
+        self::submit($queue, 1, 'job');
+        self::broker()->cancel($queue, ['job-1']);
+        self::assertStringNotContainsString($question, $show());
+    }
+
     public function testOneStatusMayBeShownAndSoManyAtMost(): void
     {
         $options = ['--status', 'waiting', '--limit', '2', '--no-ansi'];
@@ -177,7 +193,7 @@ final class QueueTest extends TestCase
                 1,
                 "1 job {$done}\n",
                 $process,
-                "spindle: 2 of the ids are not among the dead letters\n",
+                "spindle: not among the dead letters of the queue {$queue}: no-{$id} waiting-1\n",
             );
             $statistics = self::broker()->statistics($queue);
             self::assertSame($expected, [$statistics['waiting'], $statistics['dead']]);
@@ -205,6 +221,12 @@ final class QueueTest extends TestCase
 
             self::assertOutcome(0, "1 job deleted\n", $process);
         }
+        self::assertOutcome(
+            1,
+            "0 jobs deleted\n",
+            $this->ranRemote(['queue', 'delete', $queue, '--', '817', '-3']),
+            "spindle: not among the dead letters of the queue {$queue}: 817 -3\n",
+        );
     }
 
     public function testAllDeadLettersAreRetriedHoweverManyThereAre(): void

@@ -123,20 +123,19 @@ final class QueueCommand extends Command
         return ExitStatus::OK;
     }
 
-    private static function printCount(int $jobs, string $done, QueueOptions $options, OutputInterface $output): int
+    /** @param array{int, list<string>} $result number of changed jobs, and ids that are not dead letters */
+    private static function printCount(array $result, string $done, QueueOptions $options, OutputInterface $output): int
     {
+        [$jobs, $missing] = $result;
         $text = $options->json
             ? json_encode(['queue' => $options->queue, $done => $jobs], \JSON_THROW_ON_ERROR)
             : "{$jobs} " . ($jobs === 1 ? 'job' : 'jobs') . " {$done}";
         $output->writeln($text, OutputInterface::OUTPUT_RAW);
-        $missing = \count($options->ids ?? []) - $jobs;
-        if ($options->ids === null || $missing === 0) {
+        if ($missing === []) {
             return ExitStatus::OK;
         }
-        fwrite(
-            \STDERR,
-            "spindle: {$missing} of the ids " . ($missing === 1 ? 'is' : 'are') . " not among the dead letters\n",
-        );
+        $ids = UsageException::withoutPassword(implode(' ', array_map(Job::givenId(...), $missing)));
+        fwrite(\STDERR, "spindle: not among the dead letters of the queue {$options->queue}: {$ids}\n");
 
         return ExitStatus::ofFailures(1);
     }

@@ -8,6 +8,9 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\JobStatus;
 
+use function Amp\async;
+use function Amp\Future\await;
+
 /** Executes the actions of `spindle queue`. Changes jobs in small batches, so that other clients wait only briefly. */
 final class QueueManager
 {
@@ -55,11 +58,11 @@ final class QueueManager
     /**
      * @param list<string>|null $ids null for all dead letters
      *
-     * @return int number of dead letters that were put back into the queue
+     * @return array{int, list<string>} number of retried dead letters, and the other ids
      *
      * @throws BrokerException
      */
-    public function retry(?array $ids): int
+    public function retry(?array $ids): array
     {
         return $this->forDeadLetters(
             $ids,
@@ -70,11 +73,11 @@ final class QueueManager
     /**
      * @param list<string>|null $ids null for all dead letters
      *
-     * @return int number of deleted dead letters
+     * @return array{int, list<string>} number of deleted dead letters, and the other ids
      *
      * @throws BrokerException
      */
-    public function delete(?array $ids): int
+    public function delete(?array $ids): array
     {
         return $this->forDeadLetters(
             $ids,
@@ -85,11 +88,11 @@ final class QueueManager
     /**
      * Removes at most as many waiting jobs as the queue has at the start, so that new jobs do not prolong the purge.
      *
-     * @return int number of removed jobs
+     * @return array{int, list<string>} number of removed jobs, and no ids
      *
      * @throws BrokerException
      */
-    public function purge(): int
+    public function purge(): array
     {
         $removed = 0;
         $waiting = $this->broker->statistics($this->queue)['waiting'] ?? 0;
@@ -102,18 +105,34 @@ final class QueueManager
             $removed += \count($this->broker->cancel($this->queue, $ids));
         }
 
-        return $removed;
+        return [$removed, []];
     }
 
     /**
      * @param list<string>|null           $ids    null for all dead letters
      * @param \Closure(list<string>): int $action executed for ids of one batch; returns how many jobs were changed
+     *
+     * @return array{int, list<string>} number of changed jobs, and the other ids
      */
-    private function forDeadLetters(?array $ids, \Closure $action): int
+    private function forDeadLetters(?array $ids, \Closure $action): array
     {
-        if ($ids !== null) {
-            return array_sum(array_map($action, array_chunk($ids, self::MAX_BATCH_JOBS)));
+        if ($ids === null) {
+            return [$this->forAllDeadLetters($action), []];
         }
+        $missing = [];
+        foreach (array_chunk($ids, self::MAX_BATCH_JOBS) as $batch) {
+            // One request for each id, because the answer only has the number of changed jobs.
+            $changed = await(array_map(static fn(string $id) => async($action, [$id]), $batch));
+            $missing[] = array_filter($batch, static fn(int $i): bool => $changed[$i] === 0, \ARRAY_FILTER_USE_KEY);
+        }
+        $missing = array_merge(...$missing);
+
+        return [\count($ids) - \count($missing), $missing];
+    }
+
+    /** @param \Closure(list<string>): int $action */
+    private function forAllDeadLetters(\Closure $action): int
+    {
         [$changed, $seen] = [0, []];
         // Each list begins with the newest dead letters, so a retried job that has died again precedes older dead
         // letters. No job is retried twice. If a list contains only jobs that were retried before, $limit is too small

@@ -90,11 +90,15 @@ final class QueueReport
             $lines[] = rtrim(\sprintf("  %s  %{$width}d  %s", $name, $statistic($name), $remark));
         }
 
+        $numbers = array_map($statistic, [...array_keys($remarks), 'submitted_total', 'agents']);
+        $isUnused = array_sum($numbers) === 0;
+
         return [
             ...$lines,
             "  in all   {$statistic('submitted_total')} submitted, {$statistic('done_total')} done, "
                 . "{$statistic('died_total')} died, {$statistic('cancelled_total')} cancelled; "
                 . "{$statistic('retried_total')} retried, {$statistic('lost_total')} requeued from lost agents",
+            ...($isUnused ? ["  {$this->queue} never had a job, and no agent serves it. Is this name correct?"] : []),
         ];
     }
 
