@@ -35,8 +35,9 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
     public static function exposed(string $file, int $mode): self
     {
         return new self(\sprintf(
-            "Users other than the owner can access the key file '%s' (mode %04o). Create new keys, and set the mode to "
-                . '0600.',
+            "Users other than the owner can access the key file '%s' (mode %04o). Set the mode to 0600, or copy the "
+                . 'file (install -m 600) if another user owns it. If other users may have read the keys, replace '
+                . 'the keys.',
             $file,
             $mode,
         ));

@@ -816,7 +816,8 @@ final class WorkTest extends TestCase
         yield 'a file that others can read' => [
             ['--queue', 'q', '--broker-file', 'exposed'],
             "option --broker-file: users other than the owner can access 'exposed' (mode 0644);"
-            . " set the mode to 0600, and change the engine's password, which they may have read",
+            . ' set the mode to 0600, or copy the file (install -m 600) if another user owns it;'
+            . " if other users may have read the engine's password, change the password",
         ];
         yield 'a file without an address' => [
             ['--queue', 'q', '--broker-file', 'empty'],
@@ -831,7 +832,8 @@ final class WorkTest extends TestCase
         yield 'a key file that others can read' => [
             ['--queue', 'q'],
             "Users other than the owner can access the key file 'exposed' (mode 0644)."
-            . ' Create new keys, and set the mode to 0600.',
+            . ' Set the mode to 0600, or copy the file (install -m 600) if another user owns it.'
+            . ' If other users may have read the keys, replace the keys.',
             ['SPINDLE_KEY_FILE' => 'exposed'],
         ];
         yield 'workers' => [

@@ -130,7 +130,8 @@ final class BrokerOptions
         if ($mode !== false && ($mode & 0o077) !== 0) {
             throw new UsageException(\sprintf(
                 "option --broker-file: users other than the owner can access '%s' (mode %04o); "
-                    . "set the mode to 0600, and change the engine's password, which they may have read",
+                    . 'set the mode to 0600, or copy the file (install -m 600) if another user owns it; '
+                    . "if other users may have read the engine's password, change the password",
                 $file,
                 $mode & 0o777,
             ));

@@ -104,7 +104,8 @@ final class SigningKeysTest extends TidyTestCase
         $this->expectException(KeyFileException::class);
         $this->expectExceptionMessage(\sprintf(
             "Users other than the owner can access the key file '%s' (mode %04o). "
-                . 'Create new keys, and set the mode to 0600.',
+                . 'Set the mode to 0600, or copy the file (install -m 600) if another user owns it. '
+                . 'If other users may have read the keys, replace the keys.',
             $file,
             $mode,
         ));
