@@ -9,6 +9,6 @@ final class BrokerRefusedException extends BrokerException
 {
     public static function at(string $address, string $why, string $advice, ?\Throwable $previous = null): self
     {
-        return new self("The broker at {$address} can't be used: {$why}; {$advice}", 0, $previous);
+        return new self("The engine at {$address} can't be used: {$why}; {$advice}", 0, $previous);
     }
 }

@@ -9,6 +9,6 @@ final class BrokerUnavailableException extends BrokerException
 {
     public static function at(string $address, string $why, ?\Throwable $previous = null): self
     {
-        return new self("The broker at {$address} is not available: {$why}", 0, $previous);
+        return new self("The engine at {$address} is not available: {$why}", 0, $previous);
     }
 }

@@ -7,7 +7,7 @@ namespace Spindle\Remote;
 use Spindle\SpindleException;
 
 /**
- * The broker does not know a job: the job was never submitted or was cancelled, its outcome has expired, or the engine
+ * The engine does not know a job: the job was never submitted or was cancelled, its outcome has expired, or the engine
  * has lost its data.
  *
  * Also thrown when items of a generator task are gone, because another reader took them or they have expired. Also

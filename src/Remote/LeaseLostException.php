@@ -12,7 +12,7 @@ final class LeaseLostException extends \RuntimeException implements SpindleExcep
     public static function of(string $owner): self
     {
         return new self(
-            "The lease of the agent {$owner} has ended: for too long, the agent did not reach the broker, or its "
+            "The lease of the agent {$owner} has ended: for too long, the agent did not reach the engine, or its "
                 . 'process was suspended. Its jobs run again on other agents, unless the engine has lost its data.',
         );
     }

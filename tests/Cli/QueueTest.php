@@ -312,7 +312,7 @@ final class QueueTest extends TestCase
 
         self::assertSame(254, $process->getExitCode());
         self::assertMatchesRegularExpression(
-            "~^spindle: The broker at 127\\.0\\.0\\.1:1 is not available: [^\n]+\n$~D",
+            "~^spindle: The engine at 127\\.0\\.0\\.1:1 is not available: [^\n]+\n$~D",
             $process->getErrorOutput(),
         );
         self::assertStringNotContainsString('pAssw0rd', $process->getErrorOutput());

@@ -610,7 +610,7 @@ final class WorkTest extends TestCase
         foreach ([$work, $queue] as $process) {
             self::assertSame(253, $process->run());
             self::assertStringContainsString(
-                "The broker at 127.0.0.1:{$port} can't be used: it does not accept the user or the password",
+                "The engine at 127.0.0.1:{$port} can't be used: it does not accept the user or the password",
                 $process->getErrorOutput(),
             );
             self::assertStringNotContainsString(self::SECRET, $process->getErrorOutput() . $process->getOutput());
@@ -751,7 +751,7 @@ final class WorkTest extends TestCase
         $advice = 'Create one: (umask 077; head -c 32 /dev/urandom | base64 > spindle.key)';
         $password = 'option --broker: all users of this machine can read a password in a command line;'
             . " change the engine's password, and give the address in SPINDLE_BROKER or in the file of --broker-file";
-        $address = 'the address of a broker must be redis://:password@host:port/database, rediss:// for TLS,'
+        $address = 'the address of an engine must be redis://:password@host:port/database, rediss:// for TLS,'
             . ' or unix://:password@/path/of/the/socket, with special characters of the password percent-encoded,'
             . ' but it does not begin with redis://, rediss:// or unix://';
         yield 'no queue' => [[], 'option --queue: give the name of the queue to serve (--queue thumbnails)'];

@@ -27,8 +27,8 @@ final class PendingRemoteCommand implements OutcomeReceiver
     /** Seconds between two cancel requests. A repetition helps if the engine's message to the agent was lost. */
     private const CANCEL_INTERVAL = 1.0;
 
-    private const ABANDONED = 'cancelled while the broker was not available, '
-        . 'so it may run until the broker is available again and the agent receives the cancellation';
+    private const ABANDONED = 'cancelled while the engine was not available, '
+        . 'so it may run until the engine is available again and the agent receives the cancellation';
 
     /** @var DeferredFuture<string> completed with the encoded outcome */
     private readonly DeferredFuture $deferred;

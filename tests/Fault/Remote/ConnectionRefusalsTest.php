@@ -89,7 +89,7 @@ final class ConnectionRefusalsTest extends TestCase
 
         self::assertInstanceOf(BrokerUnavailableException::class, $failure);
         self::assertSame(
-            "The broker at {$address} is not available: connection refused; is Redis or Valkey running there?",
+            "The engine at {$address} is not available: connection refused; is Redis or Valkey running there?",
             $failure->getMessage(),
         );
         self::assertLessThan(3.5, (hrtime(true) - $began) / 1e9, 'it is not tried again here');

@@ -321,7 +321,7 @@ final class EngineOutagesTest extends TidyTestCase
         $result = $inRun->await()[0];
         self::assertLessThan(5.0, (hrtime(true) - $began) / 1e9);
         self::assertTrue($result->cancelled);
-        self::assertStringContainsString('cancelled while the broker was not available', $result->describe());
+        self::assertStringContainsString('cancelled while the engine was not available', $result->describe());
         $engine === 'killed' ? $redis->restart() : posix_kill((int) $redis->pid(), \SIGCONT);
 
         Eventually::holds(static fn(): bool => !Processes::isAlive($process), 'the command has ended', 20.0);

@@ -45,7 +45,7 @@ final class AddressTest extends TidyTestCase
     {
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessageMatches(
-            '/^(The address of a broker must be|The path in the address of a broker must be) (?!.*s3cr3t)/',
+            '/^(The address of an engine must be|The path in the address of an engine must be) (?!.*s3cr3t)/',
         );
         Address::parse($text);
     }
@@ -92,14 +92,14 @@ final class AddressTest extends TidyTestCase
     public function testAnEmptyAddressIsReportedWithTheVariable(): void
     {
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('The address of the broker is empty. Is the environment variable SPINDLE_BROKER');
+        $this->expectExceptionMessage('The address of the engine is empty. Is the environment variable SPINDLE_BROKER');
         Address::parse('');
     }
 
     public function testAUserNeedsAPassword(): void
     {
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('The address of a broker has a user without a password');
+        $this->expectExceptionMessage('The address of an engine has a user without a password');
         Address::parse('redis://jo@host');
     }
 

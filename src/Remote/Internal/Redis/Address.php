@@ -44,7 +44,7 @@ final class Address
     {
         if ($address === '') {
             throw new \ValueError(
-                'The address of the broker is empty. Is the environment variable SPINDLE_BROKER set? '
+                'The address of the engine is empty. Is the environment variable SPINDLE_BROKER set? '
                     . 'It should be like redis://:password@host:port/database',
             );
         }
@@ -57,16 +57,16 @@ final class Address
         $isAddress = self::isAddress($scheme, $host, $parts['port'] ?? null, $path);
         if (!$isAddress || preg_match(self::STRAY_CHARACTER_PATTERN, $address) === 1) {
             throw new \ValueError(
-                'The address of a broker must be redis://:password@host:port/database, rediss:// for TLS, '
+                'The address of an engine must be redis://:password@host:port/database, rediss:// for TLS, '
                     . 'or unix://:password@/path/of/the/socket, '
                     . 'with special characters of the password percent-encoded, but ' . self::mistake($address),
             );
         }
         if ($user !== '' && $password === '') {
-            throw new \ValueError('The address of a broker has a user without a password: write user:password@');
+            throw new \ValueError('The address of an engine has a user without a password: write user:password@');
         }
         if ($scheme !== 'unix' && preg_match('~^(/\d{0,10})?$~D', $path) !== 1) {
-            throw new \ValueError('The path in the address of a broker must be a database number');
+            throw new \ValueError('The path in the address of an engine must be a database number');
         }
 
         return new self(
