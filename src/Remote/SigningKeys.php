@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
+use Spindle\Internal\SecretFile;
 use Spindle\Internal\Warnings;
 use Spindle\Remote\Internal\FrameKind;
 
@@ -67,9 +68,9 @@ final class SigningKeys
      * Reads a file with one secret per line. Removes white space around each line, and ignores empty lines and lines
      * that begin with #. Lines end with LF or CRLF. A byte order mark of UTF-8 is accepted.
      *
-     * @throws KeyFileException when the file can't be read, its mode permits access by other users, it begins with a
-     *                          byte order mark of UTF-16, it has no secret or a secret of less than 32 bytes, or
-     *                          ext-sodium is missing
+     * @throws KeyFileException when the file can't be read, its mode permits access by other users (but the group of
+     *                          a file of root may read it), it begins with a byte order mark of UTF-16, it has no
+     *                          secret or a secret of less than 32 bytes, or ext-sodium is missing
      */
     public static function fromFile(string $file): self
     {
@@ -78,7 +79,7 @@ final class SigningKeys
         if ($mode === false) {
             throw KeyFileException::unreadable($file);
         }
-        if (($mode & 0o077) !== 0) {
+        if (SecretFile::isExposed($file, $mode)) {
             throw KeyFileException::exposed($file, $mode & 0o777);
         }
         $lines = Warnings::suppressed(

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal;
 
 use Spindle\Internal\FileType;
+use Spindle\Internal\SecretFile;
 use Spindle\Remote\Broker;
 use Spindle\Remote\KeyFileException;
 use Spindle\Remote\RedisBroker;
@@ -127,7 +128,7 @@ final class BrokerOptions
             throw new UsageException("option --broker-file: '{$file}' is a folder; give a file that has the address");
         }
         $mode = @fileperms($file);
-        if ($mode !== false && ($mode & 0o077) !== 0) {
+        if ($mode !== false && SecretFile::isExposed($file, $mode)) {
             throw new UsageException(\sprintf(
                 "option --broker-file: users other than the owner can access '%s' (mode %04o); "
                     . 'set the mode to 0600, or copy the file (install -m 600) if another user owns it; '

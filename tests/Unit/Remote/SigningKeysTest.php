@@ -100,6 +100,7 @@ final class SigningKeysTest extends TidyTestCase
     public function testAFileThatOthersCanGetAtIsRefused(int $mode): void
     {
         $file = $this->file('keys', self::ONE, $mode);
+        self::giveTo($file, 1);
 
         $this->expectException(KeyFileException::class);
         $this->expectExceptionMessage(\sprintf(
@@ -112,9 +113,30 @@ final class SigningKeysTest extends TidyTestCase
         SigningKeys::fromFile($file);
     }
 
+    public function testTheGroupMayReadAFileOfRootAndDoNothingElse(): void
+    {
+        $file = $this->file('keys', self::ONE, 0o640);
+        self::giveTo($file, 0);
+        if (fileowner($file) !== 0) {
+            self::markTestSkipped('only root can make a file of root');
+        }
+
+        self::assertSame('body', self::open(SigningKeys::fromFile($file), self::seal(new SigningKeys([self::ONE]))));
+        foreach ([0o644, 0o660, 0o650] as $mode) {
+            chmod($file, $mode);
+            try {
+                SigningKeys::fromFile($file);
+                self::fail(\sprintf('a key file with mode %o is accepted', $mode));
+            } catch (KeyFileException $refused) {
+                self::assertStringContainsString(\sprintf('(mode %04o)', $mode), $refused->getMessage());
+            }
+        }
+    }
+
     public function testTheModeOfAFileIsItsPresentMode(): void
     {
         $file = $this->file('keys', self::ONE, 0o600);
+        self::giveTo($file, 1);
         SigningKeys::fromFile($file);
         exec('chmod 640 ' . escapeshellarg($file)); // unlike chmod(), does not end PHP's cache of the mode
 
@@ -241,6 +263,14 @@ final class SigningKeysTest extends TidyTestCase
             return $keys->open(FrameKind::Job, 'queue', 'id', $frame);
         } catch (InvalidSignatureException) {
             return null;
+        }
+    }
+
+    /** Changes the owner, which only root can do. */
+    private static function giveTo(string $file, int $user): void
+    {
+        if (posix_geteuid() === 0) {
+            chown($file, $user);
         }
     }
 }

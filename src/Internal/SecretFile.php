@@ -1,0 +1,20 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Internal;
+
+/** Checks who has access to a file with a secret, as libpq checks the file of a client's private key. */
+final class SecretFile
+{
+    private const ALL_BUT_OWNER = 0o077;
+
+    /** The group of a file of root may read the file: Kubernetes and systemd give secrets to users in this way. */
+    private const ALL_BUT_READING_GROUP = 0o037;
+
+    /** @param int $mode result of fileperms() for this file */
+    public static function isExposed(string $file, int $mode): bool
+    {
+        return ($mode & (fileowner($file) === 0 ? self::ALL_BUT_READING_GROUP : self::ALL_BUT_OWNER)) !== 0;
+    }
+}
