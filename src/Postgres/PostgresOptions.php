@@ -154,7 +154,10 @@ final readonly class PostgresOptions
         $values = get_object_vars($this);
         foreach ($changes as $name => $value) {
             if (!\array_key_exists($name, $values)) {
-                throw new \ValueError("PostgresOptions has no option '{$name}'");
+                throw new \ValueError(
+                    "PostgresOptions has no option '{$name}'. Its options are: " . implode(', ', array_keys($values))
+                        . (\in_array($name, ['host', 'port'], true) ? ". Write 'hosts' => 'db.example:5432'" : ''),
+                );
             }
             // The password is wrapped here. Otherwise, the stack trace of the constructor's exception would show it.
             $values[$name] = $name === 'password' && \is_string($value) ? new \SensitiveParameterValue($value) : $value;

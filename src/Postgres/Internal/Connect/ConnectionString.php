@@ -138,8 +138,8 @@ final class ConnectionString
             if (preg_match(self::PAIR_PATTERN, $text, $part, \PREG_UNMATCHED_AS_NULL, $at) !== 1) {
                 $after = array_key_last($values);
                 throw new \ValueError(
-                    'The PostgreSQL DSN is neither a URI nor a list of key=value pairs'
-                        . ($after === null ? '' : ": the text after '{$after}' is malformed"),
+                    'The PostgreSQL DSN is neither a URI, such as postgres://app@db.example/shop, nor a list of '
+                        . 'key=value pairs' . ($after === null ? '' : ": the text after '{$after}' is malformed"),
                 );
             }
             $values[$part['key']] = (string) preg_replace('~\\\\(.)~s', '$1', $part['quoted'] ?? $part['plain'] ?? '');
