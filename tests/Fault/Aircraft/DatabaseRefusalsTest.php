@@ -70,6 +70,14 @@ final class DatabaseRefusalsTest extends ServeTestCase
         $cluster->stop();
     }
 
+    public function testADatabaseThatRefusesTheLoginIsReportedAsUnavailable(): void
+    {
+        $dsn = Cluster::shared()->dsn(dbname: $this->databaseName, user: 'no_such_role');
+        $this->serve($this->aircraft(['DATABASE_URL' => $dsn]), ['--processes', '1']);
+
+        self::assertRefused('The database can not be reached; nothing was changed', $this->get('/aircraft'));
+    }
+
     public function testADatabaseThatTakesNoChangesIsReadAndSaysSo(): void
     {
         $this->seed(1);

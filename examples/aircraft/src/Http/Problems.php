@@ -16,6 +16,7 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Command\CommandFailedException;
 use Spindle\Http\HttpException;
 use Spindle\LauncherException;
+use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
@@ -63,7 +64,7 @@ final readonly class Problems implements MiddlewareInterface
                 'No connection to the database became free in time; nothing was changed',
                 headers: self::RETRY_AFTER,
             );
-        } catch (ConnectionFailedException|ConnectionClosedException) {
+        } catch (ConnectionFailedException|AuthenticationException|ConnectionClosedException) {
             return Problem::of(503, 'The database can not be reached; nothing was changed', headers: self::RETRY_AFTER);
         } catch (ConnectionLostException) {
             $consequence = \in_array($request->getMethod(), ['GET', 'HEAD'], true)
