@@ -42,7 +42,7 @@ final class OriginConnector
         $tls = $isSecure ? ClientTls::of(
             $options->tls,
             $this->url->host,
-            ' (set the trusted authorities with RequestOptions::$tls)',
+            ' (set the trusted authorities with RequestOptions::$tls, a Spindle\TlsOptions)',
             'http/1.1',
         ) : null;
         $peer = $this->proxy ?? $this->url;

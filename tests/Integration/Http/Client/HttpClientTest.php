@@ -837,7 +837,11 @@ final class HttpClientTest extends TestCase
         self::assertSame('secret', (string) $this->http()->get($url, options: $trusting)->getBody());
         self::assertSame('secret', (string) $this->http()->get($url, options: $trusting)->getBody());
         foreach ([
-            [new TlsOptions(), "certificate can't be verified"],
+            [
+                new TlsOptions(),
+                "can't be verified: it is not valid at this time, or no authority in the system's store has signed it"
+                    . ' (set the trusted authorities with RequestOptions::$tls, a Spindle\TlsOptions)',
+            ],
             [
                 new TlsOptions($certificates->authority, serverName: 'other.test'),
                 "another host than 'other.test' (TlsOptions::\$serverName sets",
