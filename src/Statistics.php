@@ -9,7 +9,8 @@ interface Statistics
 {
     /**
      * Returns the current figures by name, without suspending the fiber. Names are in snake_case. A figure whose name
-     * ends in "_total" only grows.
+     * ends in "_total" only grows. Figures such as "NAME_le_0.5_total", with ascending bounds up to
+     * "NAME_le_inf_total", are the cumulative buckets of a histogram, and "NAME_total" is the sum of its values.
      *
      * @return array<string, int|float>
      */

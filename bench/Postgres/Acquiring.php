@@ -60,9 +60,11 @@ final readonly class Acquiring
         $held->release();
         await($fibers);
         $waited = [];
+        $before = 0;
         foreach ($pool->statistics() as $name => $count) {
-            if (preg_match('/^waited_(.+)_total$/D', $name, $match) === 1) {
-                $waited[$match[1]] = $count;
+            if (preg_match('/^wait_seconds_le_(.+)_total$/D', $name, $match) === 1) {
+                $waited["{$match[1]} s"] = (int) $count - $before;
+                $before = (int) $count;
             }
         }
         $pool->close();

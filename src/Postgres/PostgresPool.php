@@ -213,12 +213,11 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      * - `waiting`: fibers that wait for a connection; `timed_out_total`: waits that failed due to the acquireTimeout
      * - `acquired_total`: how many times a connection was lent, exclusively or shared
      * - `opened_total`: connections opened; `lost_total`: connections that ended unexpectedly
-     * - `waited_1ms_total`, and the same with 5ms, 10ms, 50ms, 100ms, 500ms, 1s, 5s and `longer`: number of successful
-     *   waits, by duration. Each wait is in one counter only: a wait of 3 ms is in `waited_5ms_total`. For the
-     *   percentage of waits up to 5 ms, divide the sum of the first two counters by the sum of all `waited_` counters.
-     *   PromQL's `histogram_quantile()` does not work with these counters, because they are not cumulative
+     * - `wait_seconds_total`: total duration of all successful waits; `wait_seconds_le_0.001_total`, and the same with
+     *   0.005, 0.01, 0.05, 0.1, 0.5, 1, 5 and `inf`: number of these waits of up to that many seconds. The metric is
+     *   the histogram `spindle_pool_wait_seconds`
      *
-     * @return array<string, int>
+     * @return array<string, int|float>
      */
     public function statistics(): array
     {

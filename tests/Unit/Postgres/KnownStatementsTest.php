@@ -221,17 +221,18 @@ final class KnownStatementsTest extends TestCase
 
         self::assertSame(
             [
-                'waited_1ms_total' => 2,
-                'waited_5ms_total' => 1,
-                'waited_10ms_total' => 0,
-                'waited_50ms_total' => 0,
-                'waited_100ms_total' => 0,
-                'waited_500ms_total' => 1,
-                'waited_1s_total' => 0,
-                'waited_5s_total' => 1,
-                'waited_longer_total' => 2,
+                'wait_seconds_le_0.001_total' => 2,
+                'wait_seconds_le_0.005_total' => 3,
+                'wait_seconds_le_0.01_total' => 3,
+                'wait_seconds_le_0.05_total' => 3,
+                'wait_seconds_le_0.1_total' => 3,
+                'wait_seconds_le_0.5_total' => 4,
+                'wait_seconds_le_1_total' => 4,
+                'wait_seconds_le_5_total' => 5,
+                'wait_seconds_le_inf_total' => 7,
+                'wait_seconds_total' => 0.0 + 0.001 + 0.0011 + 0.3 + 5.0 + 5.1 + 1e9,
             ],
-            $counts->waitHistogram,
+            $counts->waits(),
         );
     }
 

@@ -10,6 +10,8 @@ use Spindle\Http\HttpServerStatistics;
 final class Metrics
 {
     public const TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+    private const POOL_HELP
+        = 'A value of statistics that the application registered. The label pool is the name of the statistics.';
 
     private readonly Exposition $exposition;
 
@@ -169,23 +171,41 @@ final class Metrics
 
     private function pools(): void
     {
-        $metrics = [];
+        $metrics = $histograms = [];
         foreach ($this->totals->pools as $pool => $statistics) {
             foreach ($statistics as $key => $value) {
-                // https://prometheus.io/docs/concepts/data_model/#metric-names-and-labels
-                $metrics['spindle_pool_' . preg_replace('/[^a-zA-Z0-9_]/', '_', "{$key}")][$pool] = $value;
+                if (preg_match('/^(.+)_le_(inf|[0-9.]+)_total$/D', "{$key}", $bucket) === 1) {
+                    $bound = $bucket[2] === 'inf' ? '+Inf' : $bucket[2];
+                    $histograms[self::poolMetric($bucket[1])][$pool][$bound] = $value;
+                } else {
+                    $metrics[self::poolMetric("{$key}")][$pool] = $value;
+                }
             }
         }
-        foreach ($metrics as $name => $values) {
-            $this->exposition->metric(
-                $name,
-                str_ends_with($name, '_total') ? 'counter' : 'gauge',
-                'A value of statistics that the application registered. The label pool is the name of the statistics.',
-            );
+        foreach ($histograms as $name => $pools) {
+            $this->exposition->metric($name, 'histogram', self::POOL_HELP);
+            foreach ($pools as $pool => $counts) {
+                foreach ($counts as $bound => $count) {
+                    $this->exposition->sample("{$name}_bucket", $count, ['pool' => $pool, 'le' => $bound]);
+                }
+                $this->exposition->sample("{$name}_sum", $metrics["{$name}_total"][$pool] ?? 0, ['pool' => $pool]);
+                $this->exposition->sample("{$name}_count", end($counts), ['pool' => $pool]);
+                unset($metrics["{$name}_total"][$pool]);
+            }
+        }
+        foreach (array_filter($metrics) as $name => $values) {
+            $type = str_ends_with($name, '_total') ? 'counter' : 'gauge';
+            $this->exposition->metric($name, $type, self::POOL_HELP);
             foreach ($values as $pool => $value) {
                 $this->exposition->sample($name, $value, ['pool' => $pool]);
             }
         }
+    }
+
+    /** @see https://prometheus.io/docs/concepts/data_model/#metric-names-and-labels */
+    private static function poolMetric(string $key): string
+    {
+        return 'spindle_pool_' . preg_replace('/[^a-zA-Z0-9_]/', '_', $key);
     }
 
     /** @param array<int, int> $counts */

@@ -6,19 +6,8 @@ namespace Spindle\Postgres\Internal\Pool;
 
 final class PoolCounters
 {
-    /** Buckets of the histogram of waits for a session: upper bounds in seconds, and names. */
-    private const BOUNDS_SECONDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, \INF];
-    private const BUCKETS = [
-        'waited_1ms_total',
-        'waited_5ms_total',
-        'waited_10ms_total',
-        'waited_50ms_total',
-        'waited_100ms_total',
-        'waited_500ms_total',
-        'waited_1s_total',
-        'waited_5s_total',
-        'waited_longer_total',
-    ];
+    /** Upper bounds of the histogram of waits for a session, in seconds. */
+    private const BOUNDS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, \INF];
 
     public int $acquired = 0;
 
@@ -28,20 +17,31 @@ final class PoolCounters
 
     public int $lost = 0;
 
-    /** @var array<string, int> number of successful waits, by bucket */
-    public array $waitHistogram;
+    /** @var array<int, int> number of successful waits, by index of the smallest bound that includes them */
+    private array $waits = [0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-    public function __construct()
-    {
-        $this->waitHistogram = array_fill_keys(self::BUCKETS, 0);
-    }
+    private float $waitSeconds = 0.0;
 
     public function countWait(float $seconds): void
     {
         $index = $seconds <= 0.01 ? ($seconds <= 0.001 ? 0 : ($seconds <= 0.005 ? 1 : 2)) : 3;
-        while ($seconds > self::BOUNDS_SECONDS[$index]) {
+        while ($seconds > self::BOUNDS[$index]) {
             ++$index;
         }
-        $this->waitHistogram[self::BUCKETS[$index]] = ($this->waitHistogram[self::BUCKETS[$index]] ?? 0) + 1;
+        $this->waits[$index] = ($this->waits[$index] ?? 0) + 1;
+        $this->waitSeconds += $seconds;
+    }
+
+    /** @return array<string, int|float> a histogram in the form that {@see \Spindle\Statistics} describes */
+    public function waits(): array
+    {
+        $histogram = [];
+        $count = 0;
+        foreach (self::BOUNDS as $index => $bound) {
+            $count += $this->waits[$index] ?? 0;
+            $histogram['wait_seconds_le_' . strtolower((string) $bound) . '_total'] = $count;
+        }
+
+        return [...$histogram, 'wait_seconds_total' => $this->waitSeconds];
     }
 }

@@ -167,7 +167,7 @@ final class SessionPool implements SessionLender
         ($this->warn)($warning);
     }
 
-    /** @return array<string, int> by the names that {@see PostgresPool::statistics()} describes */
+    /** @return array<string, int|float> by the names that {@see PostgresPool::statistics()} describes */
     public function statistics(): array
     {
         $idle = \count($this->sessions->free());
@@ -182,7 +182,7 @@ final class SessionPool implements SessionLender
             'timed_out_total' => $this->counts->timedOut,
             'opened_total' => $this->counts->opened,
             'lost_total' => $this->counts->lost,
-            ...$this->counts->waitHistogram,
+            ...$this->counts->waits(),
         ];
     }
 

@@ -70,21 +70,25 @@ final class Exposed
 
     private function histogram(string $name): void
     {
-        [$bounds, $counts] = [[], []];
+        $bounds = $counts = [];
         foreach ($this->samples as $sample => $value) {
-            if (preg_match("/^{$name}_bucket\\{le=\"(.+)\"\\}$/D", $sample, $le) === 1) {
-                $bounds[] = $le[1] === '+Inf' ? \INF : (float) $le[1];
-                $counts[] = (int) $value;
+            if (preg_match("/^{$name}_bucket\\{(.+,)?le=\"(.+)\"\\}$/D", $sample, $part) === 1) {
+                $labels = $part[1] === '' ? '' : '{' . rtrim($part[1], ',') . '}';
+                $bounds[$labels][] = $part[2] === '+Inf' ? \INF : (float) $part[2];
+                $counts[$labels][] = (int) $value;
             }
         }
-        Assert::assertSame(\INF, end($bounds));
-        Assert::assertSame(array_values(array_unique($bounds)), $bounds);
-        foreach ([$bounds, $counts] as $rising) {
-            $sorted = $rising;
-            sort($sorted);
-            Assert::assertSame($sorted, $rising, 'Buckets are cumulative');
+        Assert::assertNotSame([], $bounds);
+        foreach ($bounds as $labels => $ofOne) {
+            Assert::assertSame(\INF, end($ofOne));
+            Assert::assertSame(array_values(array_unique($ofOne)), $ofOne);
+            foreach ([$ofOne, $counts[$labels]] as $rising) {
+                $sorted = $rising;
+                sort($sorted);
+                Assert::assertSame($sorted, $rising, 'Buckets are cumulative');
+            }
+            Assert::assertSame($this->samples["{$name}_count{$labels}"], (string) end($counts[$labels]));
+            Assert::assertArrayHasKey("{$name}_sum{$labels}", $this->samples);
         }
-        Assert::assertSame($this->samples["{$name}_count"], (string) end($counts));
-        Assert::assertArrayHasKey("{$name}_sum", $this->samples);
     }
 }

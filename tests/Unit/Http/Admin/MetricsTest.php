@@ -128,6 +128,43 @@ final class MetricsTest extends TestCase
         );
     }
 
+    public function testCumulativeFiguresOfAPoolAreAHistogram(): void
+    {
+        $waits = static fn(int $first, int $all, float $seconds): array => [
+            'wait_seconds_le_0.5_total' => $first,
+            'wait_seconds_le_1_total' => $first,
+            'wait_seconds_le_inf_total' => $all,
+            'wait_seconds_total' => $seconds,
+        ];
+        $exposed = self::of(
+            FixedOverview::process(pid: 1, pools: ['db' => $waits(2, 3, 4.5), 'other' => ['wait_seconds_total' => 7]]),
+            FixedOverview::process(pid: 2, pools: ['db' => $waits(1, 1, 0.25), 'second' => $waits(0, 2, 8.0)]),
+        );
+        $name = 'spindle_pool_wait_seconds';
+
+        self::assertSame('histogram', $exposed->types[$name]);
+        self::assertSame(
+            [
+                "{$name}_bucket{pool=\"db\",le=\"0.5\"}" => '3',
+                "{$name}_bucket{pool=\"db\",le=\"1\"}" => '3',
+                "{$name}_bucket{pool=\"db\",le=\"+Inf\"}" => '4',
+                "{$name}_sum{pool=\"db\"}" => '4.75',
+                "{$name}_count{pool=\"db\"}" => '4',
+                "{$name}_bucket{pool=\"second\",le=\"0.5\"}" => '0',
+                "{$name}_bucket{pool=\"second\",le=\"1\"}" => '0',
+                "{$name}_bucket{pool=\"second\",le=\"+Inf\"}" => '2',
+                "{$name}_sum{pool=\"second\"}" => '8',
+                "{$name}_count{pool=\"second\"}" => '2',
+                "{$name}_total{pool=\"other\"}" => '7',
+            ],
+            array_filter(
+                $exposed->samples,
+                static fn(string $sample): bool => str_starts_with($sample, $name),
+                \ARRAY_FILTER_USE_KEY,
+            ),
+        );
+    }
+
     public function testAnyNamesOfRoutesAndPoolsAreEscaped(): void
     {
         $exposed = self::of(FixedOverview::process(
