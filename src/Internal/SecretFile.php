@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal;
 
-/** Checks who has access to a file with a secret, as libpq checks the file of a client's private key. */
+/** Checks whether other users have access to a file with a secret, as libpq does for the key of a client. */
 final class SecretFile
 {
     private const ALL_BUT_OWNER = 0o077;
