@@ -206,18 +206,18 @@ final class CommandPool implements Lifecycle, Statistics
     /**
      * Ends the running command that has this key in the iterable of {@see self::run()} or {@see runInOrder()}. The
      * command gets a cancelled result. If several running commands have the key, only the command that was read first
-     * is ended. If no running command has the key, the call does nothing.
+     * is ended. If no running command has the key, the call does nothing. A command with a slot counts as running.
      */
     public function cancel(mixed $key): void
     {
-        $running = $this->dispatcher->running();
-        foreach ($running + $this->dispatcher->assigned() as $id => $pending) {
-            if ($pending->key === $key) {
-                $isInTransport = $pending->launcher === null && isset($running[$id]);
-                $isInTransport ? $this->dispatcher->cancel([$pending]) : $pending->cancelIfRunning();
-
-                return;
-            }
+        $hasKey = static fn(PendingCommand $pending): bool => $pending->key === $key;
+        $running = array_filter($this->dispatcher->running(), $hasKey);
+        $first = reset($running);
+        if ($first !== false && $first->launcher === null) {
+            $this->dispatcher->cancel([$first]); // a transport has the command
+        } else {
+            $others = array_filter($this->dispatcher->assigned(), $hasKey); // a launcher may have started one of these
+            PendingCommand::cancelFirstRunning(array_values($running + $others));
         }
     }
 

@@ -147,6 +147,7 @@ final class LauncherBackend implements CommandBackend
                 ),
                 LauncherProtocol::NOT_STARTED => $this->notStarted($pending, $bytes, $at, $length),
                 LauncherProtocol::STARTED => $this->started($pending),
+                LauncherProtocol::WAITING => $pending->onStillWaiting(),
                 LauncherProtocol::INPUT_ACCEPTED => $pending->feeder?->onAcknowledgement(substr($bytes, $at, $length)),
                 default => null,
             };
@@ -246,8 +247,10 @@ final class LauncherBackend implements CommandBackend
     {
         $this->exhaustedSince = null;
         $pending->mayHaveStarted = true; // a LauncherException during a retry must say that the command may have run
+        // A command that has ended before its launcher got the request to end it counts as cancelled too.
+        $pending->cancelled = $pending->cancelled || $pending->cancelNext !== null;
         $result = ResultFactory::ofExit($pending, $bytes, $at, $length);
-        if ($result->cancelled) {
+        if ($pending->cancelled) {
             $pending->discardOutput();
         }
         $this->finish($pending, $result);
@@ -256,9 +259,12 @@ final class LauncherBackend implements CommandBackend
     /** Handles a command that was not started, because it was withdrawn or its start failed. */
     private function notStarted(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
-        $isWithdrawn = \ord($bytes[$at + 1]) === 0; // `isMoving` may be false after a STARTED frame of a failed start
+        [$reason, $exitCode] = [\ord($bytes[$at]), \ord($bytes[$at + 1])];
+        $isWithdrawn = $reason === 0 && $exitCode === 0; // `isMoving` may be false after STARTED and a failed start
+        $pending->cancelled = $pending->cancelled || (!$isWithdrawn && $pending->cancelNext !== null);
         if ($isWithdrawn && !$pending->mustEnd()) {
             try {
+                $pending->onStillWaiting();
                 $this->move($pending);
                 $this->flush();
             } catch (LauncherException $why) {
@@ -267,7 +273,7 @@ final class LauncherBackend implements CommandBackend
 
             return;
         }
-        if (\ord($bytes[$at]) === LauncherProtocol::EXHAUSTED && $pending->mayRetry()) {
+        if ($reason === LauncherProtocol::EXHAUSTED && $pending->mayRetry()) {
             $launcher = $pending->launcher;
             $launcher?->remove($pending);
             if ($launcher !== null) {
@@ -328,7 +334,7 @@ final class LauncherBackend implements CommandBackend
     {
         $pending->launcher = null;
         $pending->isMoving = $pending->started = false;
-        $pending->cancelled = $pending->cancelled || $pending->isLastAttempt;
+        $pending->cancelled = $pending->cancelled || $pending->isLastAttempt || $pending->cancelNext !== null;
         if ($pending->mustEnd()) {
             $this->finish($pending, ResultFactory::withoutExit($pending, 'cancelled'));
         } elseif ($pending->canRepeatInput()) {

@@ -28,6 +28,9 @@ final class PendingCommand
 
     public bool $cancelled = false;
 
+    /** @var list<self>|null commands to end if this one has no slot; not null while the launcher is asked to end it */
+    public ?array $cancelNext = null;
+
     /** Whether no attempt may follow the current one, even if it fails; set when the owner cancels waiting commands. */
     public bool $isLastAttempt = false;
 
@@ -124,10 +127,24 @@ final class PendingCommand
         $this->send(LauncherProtocol::SEND_OUTPUT);
     }
 
-    /** Asks the launcher to end the command if it is running. If so, {@see ResultFactory} sets `$cancelled`. */
-    public function cancelIfRunning(): void
+    /** @param list<self> $commands the first of these that has a slot is ended; only their launchers know which one */
+    public static function cancelFirstRunning(array $commands): void
     {
-        $this->send(LauncherProtocol::CANCEL, LauncherProtocol::IF_RUNNING);
+        do {
+            $first = array_shift($commands);
+        } while ($first !== null && $first->launcher === null);
+        if ($first !== null) {
+            $first->cancelNext = $commands;
+            $first->send(LauncherProtocol::CANCEL, LauncherProtocol::IF_RUNNING);
+        }
+    }
+
+    /** Handles the answer that this command had no slot when the launcher got the request to end it. */
+    public function onStillWaiting(): void
+    {
+        $others = $this->cancelNext ?? [];
+        $this->cancelNext = null;
+        self::cancelFirstRunning($others);
     }
 
     /** Reports that bytes of streamed output were delivered or dropped, so that the launcher sends more. */
@@ -213,9 +230,10 @@ final class PendingCommand
         }
     }
 
-    /** Makes feeder and sinks drop their references to this object, so that PHP frees the object after its outcome. */
+    /** Drops references to and from this object, so that PHP frees the object after its outcome. */
     public function release(): void
     {
+        $this->cancelNext = null;
         $this->feeder?->stop();
         foreach ($this->sinks as $sink) {
             $sink->release();

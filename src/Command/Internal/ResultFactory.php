@@ -38,8 +38,6 @@ final class ResultFactory
         }
         ++$pending->attempts;
         $ending = $exit['ending'] & ~LauncherProtocol::SURVIVED;
-        $hasFailed = $pending->ioError !== null || $pending->thrown !== null; // then the pool has ended the command
-        $pending->cancelled = $pending->cancelled || ($ending === LauncherProtocol::CANCELLED && !$hasFailed);
         $survived = $ending === $exit['ending'] ? '' : ', and some of its processes could not be ended';
 
         return self::result(

@@ -41,6 +41,7 @@ final class LauncherProtocol
     public const REFUSED = 23;
     public const STARTED = 24;
     public const ALIVE = 25;
+    public const WAITING = 26;
 
     // Flags of RUN.
     public const STREAM_STDOUT = 0x01;
@@ -55,7 +56,7 @@ final class LauncherProtocol
     /** The command is larger than any system allows. The frame contains neither the command's strings nor its input. */
     public const TOO_LARGE = 0x100;
 
-    /** Payload of CANCEL for a command that must end only if it is running. */
+    /** Payload of CANCEL for a command that must end only if it has a slot. Otherwise, WAITING is the answer. */
     public const IF_RUNNING = "\1";
 
     // Reasons for the end of a job, in EXITED and NOT_STARTED.

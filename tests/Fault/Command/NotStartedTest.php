@@ -19,7 +19,7 @@ use Spindle\Tests\TidyTestCase;
 /** The pool retries, moves or ends commands that a launcher did not start. The tests send the launcher's frames. */
 final class NotStartedTest extends TidyTestCase
 {
-    private const WITHDRAWN = [LauncherProtocol::CANCELLED, 0];
+    private const WITHDRAWN = [0, 0];
 
     private LauncherBackend $backend;
     private AttemptEvents $events; // the backend refers to it weakly

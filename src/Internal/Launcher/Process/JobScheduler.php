@@ -94,7 +94,7 @@ final class JobScheduler implements FrameHandler
             LauncherProtocol::INPUT_END => $this->input($id, '', false),
             LauncherProtocol::OUTPUT_TAKEN => $this->outputTaken($id, $payload),
             LauncherProtocol::CANCEL => $this->cancel($id, $payload),
-            LauncherProtocol::WITHDRAW => $this->withdraw($id),
+            LauncherProtocol::WITHDRAW => $this->withdraw($id, 0),
             LauncherProtocol::SEND_OUTPUT => $this->sendOutput($id),
             LauncherProtocol::END => $this->poolEnded(),
             LauncherProtocol::PING => $this->frames->add(LauncherProtocol::ALIVE, 0, ''),
@@ -261,15 +261,17 @@ final class JobScheduler implements FrameHandler
     {
         if (isset($this->running[$id])) {
             $this->termination->cancel($this->running[$id]);
-        } elseif ($payload !== LauncherProtocol::IF_RUNNING) {
-            $this->withdraw($id);
+        } elseif ($payload === '' || $this->waiting->isAmongNext($id, $this->concurrency - \count($this->running))) {
+            $this->withdraw($id, LauncherProtocol::CANCELLED);
+        } else {
+            $this->frames->add(LauncherProtocol::WAITING, $id, '');
         }
     }
 
-    private function withdraw(int $id): void
+    private function withdraw(int $id, int $reason): void
     {
         if ($this->waiting->remove($id)) {
-            $this->frames->add(LauncherProtocol::NOT_STARTED, $id, pack('CC', LauncherProtocol::CANCELLED, 0));
+            $this->frames->add(LauncherProtocol::NOT_STARTED, $id, pack('CC', $reason, 0));
         } elseif (isset($this->running[$id])) {
             $this->frames->add(LauncherProtocol::STARTED, $id, '');
         }
@@ -384,16 +386,7 @@ final class JobScheduler implements FrameHandler
     {
         unset($this->running[$job->id]);
         $this->exhaustedUntil = 0; // the job's last descendants may have ended without a notice
-        $this->frames->add(LauncherProtocol::EXITED, $job->id, pack(
-            'CllddPV',
-            $job->endReason,
-            $job->exitCode,
-            $job->signal,
-            $job->unixStart,
-            ($job->endedAt - $job->startedAt) / 1e9,
-            $job->memoryPeak,
-            \strlen($job->stdout),
-        ) . $job->stdout . $job->stderr);
+        $this->frames->add(LauncherProtocol::EXITED, $job->id, $job->end());
     }
 
     /** Reads the rest of the output, then sends the last frames, in case the pool still reads them. */

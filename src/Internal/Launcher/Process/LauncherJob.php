@@ -94,6 +94,21 @@ final class LauncherJob
         $this->inputFollows = ($flags & LauncherProtocol::INPUT_FOLLOWS) !== 0;
     }
 
+    /** Returns the payload of the frame EXITED. */
+    public function end(): string
+    {
+        return pack(
+            'CllddPV',
+            $this->endReason,
+            $this->exitCode,
+            $this->signal,
+            $this->unixStart,
+            ($this->endedAt - $this->startedAt) / 1e9,
+            $this->memoryPeak,
+            \strlen($this->stdout),
+        ) . $this->stdout . $this->stderr;
+    }
+
     public function program(): string
     {
         return $this->arguments === '' ? Programs::SHELL : substr($this->arguments, 0, strcspn($this->arguments, "\0"));

@@ -34,6 +34,19 @@ final class WaitingJobs
         return $this->takeFrom($lane, $job->id);
     }
 
+    /** Returns whether the job is one of the next N jobs. */
+    public function isAmongNext(int $id, int $count): bool
+    {
+        $jobs = clone $this;
+        while ($count-- > 0 && !$jobs->isEmpty()) {
+            if ($jobs->next()->id === $id) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
     /** Undoes the last call of {@see next()}, which must have returned this job. */
     public function putBack(LauncherJob $job): void
     {

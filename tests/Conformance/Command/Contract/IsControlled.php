@@ -19,6 +19,7 @@ use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Command\CommandPoolTestCase;
 use Spindle\Tests\Drained;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Processes;
 use Spindle\Tests\Text;
 
 /**
@@ -200,6 +201,51 @@ trait IsControlled
         $pool->cancelAll();
         self::assertSame(0, $pool->statistics()['waiting']);
         self::assertCount(4, $run->await());
+    }
+
+    public function testOfSeveralCommandsWithAKeyTheRunningOneIsEndedThoughItsStartIsNotKnown(): void
+    {
+        $pool = $this->pool(1);
+        [$go, $runs] = [$this->path('go'), $this->path('runs')];
+        $commands = ['a' => Command::shell("until [ -e {$go} ]; do sleep 0.01; done"), 'b' => Command::of('true')];
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run($commands)));
+        $running = ['b' => Command::shell("touch {$runs}; sleep 1000")];
+        $other = Async::run(static fn(): array => iterator_to_array($pool->run($running)));
+        Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === 2, 'all are submitted');
+        touch($go);
+        Eventually::holdsByItself(static fn(): bool => is_file($runs), 'the second run has the slot');
+        $pool->cancel('b');
+
+        self::assertSame('cancelled', $other->await()['b']->error);
+        self::assertTrue($run->await()['b']->succeeded());
+    }
+
+    public function testACommandCanBeEndedByItsKeyAsSoonAsItIsSubmitted(): void
+    {
+        $pool = $this->pool(1);
+        $commands = (static function () use ($pool): \Generator {
+            yield 'a' => Command::of('sleep', '1000');
+            self::assertSame(['a'], $pool->runningKeys());
+            $pool->cancel('a');
+        })();
+
+        self::assertTrue(iterator_to_array($pool->run($commands))['a']->cancelled);
+    }
+
+    public function testACommandThatHasFailedBeforeItsKeyIsCancelledIsNotRetried(): void
+    {
+        $pool = $this->pool(1, 1);
+        [$file, $go] = [$this->path('pid'), $this->path('go')];
+        $command = Command::shell("echo \$\$ > {$file}; until [ -e {$go} ]; do sleep 0.01; done; exit 1");
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run(['a' => $command])));
+        Eventually::holds(static fn(): bool => (int) @file_get_contents($file) > 0, 'it has started');
+        $pid = (int) file_get_contents($file);
+        touch($go);
+        Eventually::holdsByItself(static fn(): bool => !Processes::isAlive($pid), 'it has exited');
+        $pool->cancel('a');
+        $result = $run->await()['a'];
+
+        self::assertSame([true, 1], [$result->cancelled, $result->attempts]);
     }
 
     public function testAKeyEndsNoCommandThatWaitsInAPausedPool(): void
