@@ -34,7 +34,7 @@ final class Launcher implements LauncherEvents
     /** The share, or 0 while the pool is paused. */
     private int $usableShare = 0;
 
-    /** @var array<int, PendingCommand> commands that ran when the share was last set and have not ended, by id */
+    /** @var array<int, PendingCommand> commands that ran when CONFIGURE was sent, until the launcher answers; by id */
     private array $wereRunning = [];
 
     public readonly LauncherProcess $process;
@@ -119,6 +119,12 @@ final class Launcher implements LauncherEvents
             0,
             pack('VVeC', $this->usableShare, $largestShare, $this->options->gracePeriod, (int) $announcesStarts),
         ));
+    }
+
+    /** Handles the end of the answer to a CONFIGURE frame: the launcher has reported the start of all that runs. */
+    public function onConfigured(): void
+    {
+        $this->wereRunning = [];
     }
 
     /** Returns the number of commands beyond the share. The result is negative when slots are free. */

@@ -134,7 +134,7 @@ final class LauncherBackend implements CommandBackend
     {
         $pending = $launcher->commands[$job] ?? null;
         if ($pending === null) {
-            $this->handleLauncherFrame($launcher, $type, substr($bytes, $at, $length));
+            $this->handleLauncherFrame($launcher, $type, $job, substr($bytes, $at, $length));
 
             return;
         }
@@ -224,10 +224,11 @@ final class LauncherBackend implements CommandBackend
         $launcher->process->queue(CommandRequest::runFrame($pending));
     }
 
-    private function handleLauncherFrame(Launcher $launcher, int $type, string $payload): void
+    private function handleLauncherFrame(Launcher $launcher, int $type, int $job, string $payload): void
     {
         match ($type) {
             LauncherProtocol::READY => $this->launchers->ready($launcher, $payload),
+            LauncherProtocol::STARTED => $job === 0 ? $launcher->onConfigured() : null,
             LauncherProtocol::FAILED => $this->launcherFailed($launcher, LauncherException::failed($payload)),
             LauncherProtocol::REFUSED => $this->launcherFailed(
                 $launcher,

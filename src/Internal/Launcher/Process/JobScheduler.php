@@ -227,6 +227,9 @@ final class JobScheduler implements FrameHandler
         $this->concurrency = $settings['largest'] > $maxConcurrency ? 0 : $settings['concurrency'];
         $this->termination->gracePeriod = $settings['gracePeriod'];
         $this->announcesStarts = $settings['announce'] === 1;
+        foreach ([...array_keys($this->running), 0] as $id) {
+            $this->frames->add(LauncherProtocol::STARTED, $id, '');
+        }
     }
 
     private function input(int $id, string $bytes, bool $follows): void

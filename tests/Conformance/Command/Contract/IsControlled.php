@@ -278,6 +278,27 @@ trait IsControlled
         self::assertCount(3, $run->await());
     }
 
+    public function testCommandsThatALowerConcurrencyKeepsFromStartingAreKnownToWait(): void
+    {
+        $pool = $this->pool(3);
+        $pool->execute(Command::of('true'));
+        foreach ([static fn() => $pool->resize(1), static fn() => $pool->pause()] as $kept => $keepBack) {
+            [$launcher] = Processes::launchers();
+            posix_kill($launcher, \SIGSTOP); // so that it gets all frames at the same time
+            $commands = (static function () use ($keepBack, $launcher): \Generator {
+                yield from array_fill_keys(['a', 'b', 'c'], Command::of('sleep', '1000'));
+                $keepBack();
+                posix_kill($launcher, \SIGCONT);
+            })();
+            $run = Async::run(static fn(): array => iterator_to_array($pool->run($commands)));
+            $waiting = static fn(): int => $pool->statistics()['waiting'];
+            Eventually::holds(static fn(): bool => $waiting() === 2 + $kept, 'the others wait');
+            self::assertSame($kept === 0 ? ['a'] : [], $pool->runningKeys());
+            $pool->cancelAll();
+            self::assertCount(3, $run->await());
+        }
+    }
+
     public function testAnOutputCallbackThatSuspendsHoldsUpNoCancellation(): void
     {
         $pool = $this->pool(1);
