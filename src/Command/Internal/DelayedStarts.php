@@ -49,6 +49,7 @@ final class DelayedStarts
     public function onStarted(PendingCommand $pending): void
     {
         if ($pending === $this->starting) {
+            $this->starting = null;
             $this->nextStartAt = $this->afterDelay();
             $this->schedule();
         }
@@ -57,8 +58,8 @@ final class DelayedStarts
     /** Sets the timer for the next start if no timer is set. Must be called when a slot may have become free. */
     public function schedule(): void
     {
-        if ($this->starting?->started === true || $this->starting?->launcher === null) {
-            $this->starting = null;
+        if ($this->starting?->launcher === null) {
+            $this->starting = null; // the attempt has ended
         }
         if ($this->starting === null && $this->lanes !== [] && $this->timerId === null) {
             $left = $this->isPaused

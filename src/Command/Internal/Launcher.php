@@ -113,11 +113,12 @@ final class Launcher implements LauncherEvents
         $this->share = $share;
         $this->usableShare = $isPaused ? 0 : $share;
         $this->largestShare = $largestShare;
-        $announcesStarts = $this->options->rerunAfterCrash || $this->options->delay > 0.0;
+        $announcedStarts = ($this->options->rerunAfterCrash ? LauncherProtocol::BEFORE_START : 0)
+            | ($this->options->delay > 0.0 ? LauncherProtocol::AFTER_START : 0);
         $this->process->send(LauncherProtocol::frame(
             LauncherProtocol::CONFIGURE,
             0,
-            pack('VVeC', $this->usableShare, $largestShare, $this->options->gracePeriod, (int) $announcesStarts),
+            pack('VVeC', $this->usableShare, $largestShare, $this->options->gracePeriod, $announcedStarts),
         ));
     }
 

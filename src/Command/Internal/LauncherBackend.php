@@ -146,7 +146,7 @@ final class LauncherBackend implements CommandBackend
                     substr($bytes, $at, $length),
                 ),
                 LauncherProtocol::NOT_STARTED => $this->notStarted($pending, $bytes, $at, $length),
-                LauncherProtocol::STARTED => $this->started($pending),
+                LauncherProtocol::STARTED => $this->started($pending, $length === 0),
                 LauncherProtocol::WAITING => $pending->onStillWaiting(),
                 LauncherProtocol::INPUT_ACCEPTED => $pending->feeder?->onAcknowledgement(substr($bytes, $at, $length)),
                 default => null,
@@ -238,10 +238,11 @@ final class LauncherBackend implements CommandBackend
         };
     }
 
-    private function started(PendingCommand $pending): void
+    /** @param bool $isRunning false if the start may still fail */
+    private function started(PendingCommand $pending, bool $isRunning): void
     {
         $this->launchers->commandStarted($pending);
-        $this->events->get()?->onStarted($pending);
+        $isRunning ? $this->events->get()?->onStarted($pending) : null;
     }
 
     private function exited(PendingCommand $pending, string $bytes, int $at, int $length): void

@@ -47,8 +47,8 @@ final class PendingCommand
 
     /**
      * Whether the launcher has reported the start. With the option `rerunAfterCrash` or `delay`, a launcher reports
-     * each start. Without them, it reports a start while an older command waits, and as the answer to a WITHDRAW frame
-     * that came after the start.
+     * each start. Without them, it reports a start while an older command waits, and as the answer to a WITHDRAW or
+     * CONFIGURE frame that came after the start.
      */
     public bool $started = false;
 

@@ -59,6 +59,14 @@ final class LauncherProtocol
     /** Payload of CANCEL for a command that must end only if it has a slot. Otherwise, WAITING is the answer. */
     public const IF_RUNNING = "\1";
 
+    // Flags of CONFIGURE: when STARTED is sent for each command. Before the start, so that the pool knows what may have
+    // run if the launcher dies. After the start, so that the pool knows when it may start the next command.
+    public const BEFORE_START = 0x01;
+    public const AFTER_START = 0x02;
+
+    /** Payload of STARTED before the start, which may still fail. */
+    public const IS_STARTING = "\1";
+
     // Reasons for the end of a job, in EXITED and NOT_STARTED.
     public const TIMED_OUT = 0x01;
     public const IDLE = 0x02;

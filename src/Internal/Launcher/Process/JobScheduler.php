@@ -46,8 +46,8 @@ final class JobScheduler implements FrameHandler
     /** Time of the next try after a start failed for lack of descriptors or processes, in ns; 0 without such a lack. */
     private int $exhaustedUntil = 0;
 
-    /** Whether a frame announces each start. If this process dies, the pool then knows which jobs may have run. */
-    private bool $announcesStarts = false;
+    /** Whether frames report each start: a sum of BEFORE_START and AFTER_START. */
+    private int $announcedStarts = 0;
     private bool $poolEnded = false;
 
     /** @param \Closure(self): Backend $backend */
@@ -226,10 +226,11 @@ final class JobScheduler implements FrameHandler
         }
         $this->concurrency = $settings['largest'] > $maxConcurrency ? 0 : $settings['concurrency'];
         $this->termination->gracePeriod = $settings['gracePeriod'];
-        $this->announcesStarts = $settings['announce'] === 1;
+        $this->announcedStarts = $settings['announce'];
         foreach ([...array_keys($this->running), 0] as $id) {
             $this->frames->add(LauncherProtocol::STARTED, $id, '');
         }
+        $this->frames->send();
     }
 
     private function input(int $id, string $bytes, bool $follows): void
@@ -290,10 +291,8 @@ final class JobScheduler implements FrameHandler
         $id = $job->id;
         $job->unixStart = microtime(true);
         $job->startedAt = $job->lastOutputAt = hrtime(true);
-        if ($this->announcesStarts || $job->overtakesOthers) {
-            $this->frames->add(LauncherProtocol::STARTED, $id, '');
-        }
-        if ($this->announcesStarts) {
+        if (($this->announcedStarts & LauncherProtocol::BEFORE_START) !== 0) {
+            $this->frames->add(LauncherProtocol::STARTED, $id, LauncherProtocol::IS_STARTING);
             $this->frames->send();
         }
         if ($job->inherited !== $this->appliedEnvironment) {
@@ -303,11 +302,7 @@ final class JobScheduler implements FrameHandler
         try {
             if (!$this->startOrFallBack($job)) {
                 if ($this->running === []) {
-                    throw new StartFailure(
-                        126,
-                        'No more descriptors or processes are allowed (see ulimit -n, ulimit -u, the pids cgroup)',
-                        LauncherProtocol::EXHAUSTED,
-                    );
+                    throw StartFailure::exhausted();
                 }
                 $this->exhaustedUntil = hrtime(true) + self::EXHAUSTED_PAUSE_NANOSECONDS;
                 $this->waiting->putBack($job);
@@ -327,6 +322,9 @@ final class JobScheduler implements FrameHandler
         $job->arguments = ''; // no longer needed, and may be megabytes
         $this->running[$id] = $job;
         $this->termination->started($job);
+        if ($job->overtakesOthers || ($this->announcedStarts & LauncherProtocol::AFTER_START) !== 0) {
+            $this->frames->add(LauncherProtocol::STARTED, $id, '');
+        }
         $this->inputAccepted($job, 0); // requests the first bytes of the input
 
         return $this->mayStart();

@@ -53,7 +53,8 @@ final class WaitingJobs
         $lane = $job->lane;
         $others = $this->lanes[$lane] ?? [];
         $this->lanes = [$lane => [$job->id => $job] + $others] + $this->lanes;
-        $this->laneOf = [$job->id => $lane] + $this->laneOf;
+        $place = [$job->id => $lane];
+        $this->laneOf = $job->overtakesOthers ? $this->laneOf + $place : $place + $this->laneOf;
     }
 
     /** @return bool whether the job was waiting */

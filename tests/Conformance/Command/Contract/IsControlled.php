@@ -291,8 +291,8 @@ trait IsControlled
                 posix_kill($launcher, \SIGCONT);
             })();
             $run = Async::run(static fn(): array => iterator_to_array($pool->run($commands)));
-            $waiting = static fn(): int => $pool->statistics()['waiting'];
-            Eventually::holds(static fn(): bool => $waiting() === 2 + $kept, 'the others wait');
+            $areKept = static fn(): bool => $pool->statistics()['waiting'] === 2 + $kept;
+            Eventually::holds($areKept, 'the others wait');
             self::assertSame($kept === 0 ? ['a'] : [], $pool->runningKeys());
             $pool->cancelAll();
             self::assertCount(3, $run->await());

@@ -29,6 +29,12 @@ final class JobSchedulerTest extends TestCase
 
     private bool $isPipeFull = false;
 
+    /** Frames that the pool has got. */
+    private string $sent = '';
+
+    /** When the pool wants to know starts. */
+    private int $announcedStarts = 0;
+
     private float $idleTimeout = 0.0;
 
     protected function setUp(): void
@@ -36,7 +42,11 @@ final class JobSchedulerTest extends TestCase
         $backend = self::createStub(Backend::class);
         $backend->method('maxConcurrency')->willReturn(100);
         $backend->method('hasNoProcesses')->willReturn(true);
-        $backend->method('send')->willReturnCallback(fn(string $bytes): string => $this->isPipeFull ? $bytes : '');
+        $backend->method('send')->willReturnCallback(function (string $bytes): string {
+            $this->sent .= $this->isPipeFull ? '' : $bytes;
+
+            return $this->isPipeFull ? $bytes : '';
+        });
         $backend->method('start')->willReturnCallback(function (LauncherJob $job): bool {
             $this->jobs[$job->id] = $job;
             $this->tries[] = $job->id;
@@ -62,6 +72,26 @@ final class JobSchedulerTest extends TestCase
         ]);
 
         self::assertSame([1, 2, 2], $this->tries);
+    }
+
+    /** Otherwise, the pool would give out the next job, and both could start at the same time. */
+    public function testAStartIsReportedWhenItHasSucceeded(): void
+    {
+        $this->announcedStarts = LauncherProtocol::AFTER_START;
+        $started = LauncherProtocol::frame(LauncherProtocol::STARTED, 2);
+        $this->runSteps([
+            fn() => $this->submit(1, 2),
+            fn() => $this->isExhausted = true,
+            static fn() => self::passTimeUntil(hrtime(true) + 50_000_000),
+            function () use ($started): void {
+                self::assertStringNotContainsString($started, $this->sent);
+                $this->isExhausted = false;
+                self::passTimeUntil(hrtime(true) + 50_000_000);
+            },
+            fn() => self::assertStringContainsString($started, $this->sent),
+        ]);
+
+        self::assertSame([1, 2, 2, 2], $this->tries);
     }
 
     public function testAnEndedJobMakesTheNextTryImmediate(): void
@@ -137,7 +167,8 @@ final class JobSchedulerTest extends TestCase
 
     private function submit(int ...$ids): void
     {
-        $bytes = LauncherProtocol::frame(LauncherProtocol::CONFIGURE, 0, pack('VVeC', 2, 2, 0.5, 0));
+        $settings = pack('VVeC', 2, 2, 0.5, $this->announcedStarts);
+        $bytes = LauncherProtocol::frame(LauncherProtocol::CONFIGURE, 0, $settings);
         foreach ($ids as $id) {
             $strings = "/\0\0true";
             $flags = LauncherProtocol::STREAM_STDOUT;
