@@ -32,8 +32,7 @@ enum FileType: int
     }
 
     /**
-     * Returns true if no read or write waits for another process, or if an event loop can't watch the stream: for
-     * regular files, and for streams without fstat() or, in a wrapper of the application, without stream_cast().
+     * Returns true if no read or write waits for another process: for regular files and streams without fstat().
      *
      * @param resource $stream
      */
@@ -41,9 +40,7 @@ enum FileType: int
     {
         $stat = Warnings::suppressed(static fn(): array|false => fstat($stream));
 
-        return $stat === false
-            || self::ofMode($stat['mode']) === self::Regular
-            || (Warnings::hasUserWrapper($stream) && !self::canBeWatched($stream));
+        return $stat === false || self::ofMode($stat['mode']) === self::Regular;
     }
 
     /**
@@ -58,14 +55,19 @@ enum FileType: int
         return preg_replace('~^/(?:dev|proc/self)/fd/(\d+)$~D', 'php://fd/$1', $path) ?? $path;
     }
 
-    /** @param resource $stream */
-    private static function canBeWatched(mixed $stream): bool
+    /**
+     * Returns false for a stream that is always ready, has a filter, or is of a wrapper without stream_cast().
+     *
+     * @param resource $stream
+     */
+    public static function canBeWatched(mixed $stream): bool
     {
+        if (self::isAlwaysReady($stream)) {
+            return false;
+        }
         [$none, $streams] = [null, [$stream]];
         try {
-            Warnings::suppressed(static function () use ($none, $streams): void {
-                stream_select($streams, $none, $none, 0);
-            });
+            Warnings::suppressed(static fn(): int|false => stream_select($streams, $none, $none, 0));
 
             return true;
         } catch (\ValueError) {

@@ -131,12 +131,8 @@ final class Warnings
         return self::hasUserWrapper($stream) ? @fwrite($stream, $bytes) : FileSizeLimit::write($stream, $bytes);
     }
 
-    /**
-     * Returns whether a class of the application implements the stream.
-     *
-     * @param resource $stream
-     */
-    public static function hasUserWrapper(mixed $stream): bool
+    /** @param resource $stream */
+    private static function hasUserWrapper(mixed $stream): bool
     {
         // @phpstan-ignore nullCoalesce.offset (sockets have no wrapper)
         return (stream_get_meta_data($stream)['wrapper_type'] ?? '') === 'user-space';

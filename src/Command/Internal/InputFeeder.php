@@ -125,23 +125,26 @@ final class InputFeeder
     }
 
     /**
-     * @param resource $stream watched by the event loop, unless it is a regular file or fstat() fails
+     * @param resource $stream watched by the event loop if that is possible
      *
      * @return \Generator<int, string>
      */
     private function read(mixed $stream): \Generator
     {
-        // A regular file is always readable, and event loops with epoll can't watch it.
-        $isAlwaysReady = FileType::isAlwaysReady($stream);
-        // In blocking mode, fread() blocks: on a named pipe or terminal until it has as many bytes as requested, and on
-        // a TLS connection until it has a whole record.
+        $isWatched = FileType::canBeWatched($stream);
+        // In blocking mode, fread() blocks: on a named pipe or terminal until it has as many bytes as requested, on a
+        // TLS connection until it has a whole record, and on a stream that is not watched until it has any bytes.
         $meta = stream_get_meta_data($stream);
-        if (!$isAlwaysReady && $meta['blocked'] && ($meta['stream_type'] === 'STDIO' || isset($meta['crypto']))) {
-            $this->madeNonBlocking = stream_set_blocking($stream, false) ? $stream : null;
+        $mayBlock = $isWatched
+            ? $meta['stream_type'] === 'STDIO' || isset($meta['crypto'])
+            : !FileType::isAlwaysReady($stream);
+        if ($mayBlock && $meta['blocked']) {
+            $isChanged = Warnings::suppressed(static fn(): bool => stream_set_blocking($stream, false));
+            $this->madeNonBlocking = $isChanged ? $stream : null;
         }
         try {
             while (!feof(self::ensureOpen($stream))) {
-                if (!$isAlwaysReady) {
+                if ($isWatched) {
                     $this->awaitReadable($stream);
                 }
                 if ($this->command === null) {
@@ -154,7 +157,7 @@ final class InputFeeder
                 }
                 if ($piece !== '') {
                     yield $piece;
-                } elseif ($isAlwaysReady && !feof($stream)) {
+                } elseif (!$isWatched && !feof($stream)) {
                     $this->changed->waitFor(self::EMPTY_READ_PAUSE_SECONDS);
                 }
             }

@@ -31,6 +31,9 @@ final class Sink
     /** @var (\Closure(): void)|null called when no output is left to deliver */
     private ?\Closure $onEmpty = null;
 
+    /** Whether the event loop can watch the target; null before the first write to a stream. */
+    private ?bool $isWatched = null;
+
     private readonly Condition $writable;
     private string $writeWatcher = '';
 
@@ -131,14 +134,14 @@ final class Sink
             if (!\is_resource($stream)) {
                 throw StreamException::closedStream();
             }
-            $isAlwaysReady = FileType::isAlwaysReady($stream);
+            $isWatched = $this->isWatched ??= FileType::canBeWatched($stream);
             error_clear_last();
-            $written = self::writeNow($stream, $bytes, $isAlwaysReady);
-            if ($written === false || ($written === 0 && ($isAlwaysReady || error_get_last() !== null))) {
+            $written = self::writeNow($stream, $bytes, $isWatched);
+            if ($written === false || ($written === 0 && (!$isWatched || error_get_last() !== null))) {
                 throw StreamException::onStream();
             }
             $bytes = substr($bytes, $written);
-            if ($bytes !== '' && !$isAlwaysReady) {
+            if ($bytes !== '' && $isWatched) {
                 $this->awaitWritable($stream);
             }
             if ($this->dropsOutput) {
@@ -149,12 +152,13 @@ final class Sink
 
     /**
      * Writes without blocking, even to a blocking stream, because the stream's reader may be waiting for this process.
+     * May block if the stream can't be watched: a filter in non-blocking mode would lose bytes.
      *
      * @param resource $stream
      */
-    private static function writeNow(mixed $stream, string $bytes, bool $isAlwaysReady): int|false
+    private static function writeNow(mixed $stream, string $bytes, bool $isWatched): int|false
     {
-        $blocks = !$isAlwaysReady
+        $blocks = $isWatched
             && stream_get_meta_data($stream)['blocked']
             && stream_set_blocking($stream, false);
         $written = Warnings::writeApplicationStream($stream, $bytes);

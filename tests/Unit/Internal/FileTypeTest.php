@@ -29,6 +29,16 @@ final class FileTypeTest extends TestCase
         );
     }
 
+    public function testAStreamWithAFilterCanNotBeWatched(): void
+    {
+        $streams = self::streams();
+        $canBeWatched = ['file' => false, 'pipe' => true, 'socket' => true, 'null' => true];
+        self::assertSame($canBeWatched, array_map(FileType::canBeWatched(...), $streams));
+        stream_filter_append($streams['pipe'], 'string.toupper');
+
+        self::assertFalse(FileType::canBeWatched($streams['pipe']));
+    }
+
     /** @return array{file: resource, pipe: resource, socket: resource, null: resource} */
     private static function streams(): array
     {

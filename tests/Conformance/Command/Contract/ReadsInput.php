@@ -108,6 +108,24 @@ trait ReadsInput
         self::assertSame('onetwo', $result->stdout());
     }
 
+    public function testAStreamWithAFilterIsReadAndWrittenAndBlocksNobody(): void
+    {
+        [$near, $far] = Streams::pair();
+        stream_filter_append($near, 'string.toupper', \STREAM_FILTER_READ);
+        stream_filter_append($near, 'string.rot13', \STREAM_FILTER_WRITE);
+        fwrite($far, 'one');
+        $output = '';
+        EventLoop::onReadable($far, static function (string $id) use ($far, &$output): void {
+            EventLoop::cancel($id);
+            $output = fread($far, 10);
+            stream_socket_shutdown($far, \STREAM_SHUT_WR);
+        });
+        $result = $this->execute(Command::of('cat')->withInput($near)->withStdout($near));
+
+        self::assertSame(['BAR', null], [$output, $result->error]);
+        self::assertTrue(stream_get_meta_data($near)['blocked']);
+    }
+
     public function testASocketIsReadAsItFillsAndBlocksNobody(): void
     {
         [$near, $far] = Streams::pair();
