@@ -176,6 +176,7 @@ trait IsControlled
 
         $printed = static fn(): bool => $pool->partialOutput('speaking', 100) === ["one\n", "two\n"];
         Eventually::holds($printed, 'the output is known');
+        Eventually::holds(static fn(): bool => $pool->runningKeys() === [2, 'speaking'], 'the starts are known');
         $pool->kill();
     }
 
