@@ -26,7 +26,7 @@ final class WorkerLifecycle
 
     private const NO_BUFFER = -1;
 
-    private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR;
+    private const FATAL = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR | \E_RECOVERABLE_ERROR;
 
     /** Current activity. In RUNNING_OWN_CODE (Spindle's code), SIGTERM takes effect at the next {@see setState()}. */
     public int $state = self::WAITING_FOR_FRAME;

@@ -380,6 +380,12 @@ trait SurvivesCrashes
             null,
             "'break' not in the 'loop' or 'switch' context",
         ];
+        yield 'E_USER_ERROR' => [
+            static fn(): bool => trigger_error('no configuration', \E_USER_ERROR),
+            255,
+            null,
+            'died of a fatal error: no configuration in ' . __FILE__ . ':' . (__LINE__ - 3),
+        ];
         yield 'KILL' => [static fn() => WorkerTasks::dieOf(9), null, 9, 'by signal 9 (KILL'];
         yield 'SEGV' => [static fn() => WorkerTasks::dieOf(11), null, 11, 'by signal 11 (SEGV)'];
     }
