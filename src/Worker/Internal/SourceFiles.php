@@ -56,9 +56,9 @@ final class SourceFiles
         if (!\extension_loaded('tokenizer')) {
             throw UnserializableException::at(
                 $place,
-                'a closure, and its source is read with ext-tokenizer, which is missing',
+                'a closure',
                 null,
-                'install ext-tokenizer, or ' . self::ALTERNATIVE,
+                'PHP needs ext-tokenizer, which is missing, to read its source. Install it, or ' . self::ALTERNATIVE,
             );
         }
         $onLine = self::file($file, $line, $place)->closures[$line] ?? [];
