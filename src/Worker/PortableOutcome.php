@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker;
 
 use Spindle\Worker\Internal\Process\ThrownFailure;
+use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\Internal\TaskOutcome;
 use Spindle\Worker\Internal\ValuePacking;
 use Spindle\Worker\Internal\ValueSerializer;
@@ -40,7 +41,10 @@ final class PortableOutcome
     /** Encodes the failure to decode a task, for example because a class is missing. The task has not run. */
     public static function unreadable(\Throwable $why): string
     {
-        return \chr(self::UNREADABLE) . self::threw($why);
+        $outcome = \chr(self::UNREADABLE) . self::threw($why);
+        $isMissing = TaskCode::isMissing($why::class, $why->getMessage());
+
+        return $isMissing ? self::withNote($outcome, TaskCode::AGENT_ADVICE) : $outcome;
     }
 
     public static function isUnreadable(string $bytes): bool

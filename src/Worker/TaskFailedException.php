@@ -54,13 +54,14 @@ final class TaskFailedException extends TaskException
     /** Returns advice if the task failed because the worker lacks a function, class or constant of this process. */
     private static function advice(Thrown $thrown): string
     {
+        $match = [];
         $isMissing = $thrown->class === \Error::class && preg_match(
             '/^(?|Call to undefined (function) (\S+)\(\)|(Class) "(\S+)" not found|Undefined (constant) "([^":]+)")'
-                . '(?: \(on the agent .*\))?$/D',
+                . '( \(on the agent .*\))?$/D',
             $thrown->message,
             $match,
         ) === 1;
-        [, $kind, $name] = $isMissing ? $match : ['', '', ''];
+        [, $kind, $name, $agent] = ($isMissing ? $match : []) + ['', '', '', ''];
         $isKnown = match ($kind) {
             'function' => \function_exists($name),
             'Class' => class_exists($name, false),
@@ -72,6 +73,7 @@ final class TaskFailedException extends TaskException
         }
 
         return '. A worker does not run the main script, so it lacks what that script declares. Let Composer autoload '
-            . "{$name}, or load it in the file of WorkerPoolOptions(bootstrap:)" . TaskCode::AGENT_ADVICE;
+            . "{$name}, or load it in the file of WorkerPoolOptions(bootstrap:)"
+            . ($agent === '' ? '' : TaskCode::AGENT_ADVICE);
     }
 }

@@ -23,7 +23,7 @@ final class TaskCode
     private const ROOT_PATH = 'The task';
     private const MISSING_PREFIX = 'A worker has no ';
 
-    /** End of each message about missing code: a worker does not know whether its pool belongs to an agent. */
+    /** End of each message about code that an agent lacks. */
     public const AGENT_ADVICE = '. For an agent, deploy the code and reload the agent with SIGHUP, '
         . 'or load it in the file of spindle work --bootstrap';
 
@@ -229,8 +229,8 @@ final class TaskCode
     private static function missing(string $what): \UnexpectedValueException
     {
         return new \UnexpectedValueException(
-            self::MISSING_PREFIX . "{$what}. Let Composer autoload it, or load it in the file of "
-                . 'WorkerPoolOptions(bootstrap:)' . self::AGENT_ADVICE,
+            self::MISSING_PREFIX . "{$what}. A worker does not run the main script. Let Composer autoload it, or load "
+                . 'it in the file of WorkerPoolOptions(bootstrap:)',
         );
     }
 }

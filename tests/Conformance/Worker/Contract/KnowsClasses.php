@@ -225,8 +225,8 @@ trait KnowsClasses
             static fn(): object => new $name(),
             static fn(): mixed => \constant($name),
         ] as $task) {
-            self::assertStringContainsString(
-                "Let Composer autoload {$name}, or load it in the file of WorkerPoolOptions(bootstrap:)",
+            self::assertStringEndsWith(
+                ". Let Composer autoload {$name}, or load it in the file of WorkerPoolOptions(bootstrap:)",
                 self::failure(TaskFailedException::class, $pool->submit($task))->getMessage(),
             );
         }
@@ -306,12 +306,12 @@ trait KnowsClasses
     private static function assertNamesWhatAWorkerLacks(string $class, \Throwable $failure, string $of = ''): void
     {
         self::assertStringContainsString(
-            "A worker has no class {$class}. Let Composer autoload it, or load it in the file of "
-                . 'WorkerPoolOptions(bootstrap:). For an agent, deploy the code and reload the agent with SIGHUP, '
-                . 'or load it in the file of spindle work --bootstrap',
+            "A worker has no class {$class}. A worker does not run the main script. Let Composer autoload it, or load "
+                . 'it in the file of WorkerPoolOptions(bootstrap:)',
             $failure->getMessage(),
             $of,
         );
+        self::assertStringNotContainsString('agent', $failure->getMessage(), $of);
     }
 
     private static function assertNamesWhatIsMissingHere(string $class, \Throwable $failure): void
