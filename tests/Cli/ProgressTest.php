@@ -135,6 +135,17 @@ final class ProgressTest extends SpindleCommandTestCase
         self::assertSame(40, $lines + array_sum(array_map(intval(...), $counts[1])));
     }
 
+    public function testAMisspelledModeIsRunAsAProgramAndTheMessageListsTheModes(): void
+    {
+        $advice = ". bars is not a mode of --progress; its modes are bar, screen, plain, json, none\n";
+        $process = $this->spindle(['--progress', 'bars', 'echo', ':::', 'a']);
+        self::assertStringContainsString($advice, $process->getErrorOutput());
+
+        $process = $this->spindle(['--progress', 'bar', 'bars', 'echo', ':::', 'a']);
+        self::assertStringContainsString('No such program', $process->getErrorOutput());
+        self::assertStringNotContainsString('is not a mode', $process->getErrorOutput());
+    }
+
     public function testTheEndOfABarListsSlowAndFailedJobsWithTheCommandThatRunsThemAgain(): void
     {
         $line = 'sleep {}; exit 3';

@@ -9,6 +9,7 @@ use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Output\Console;
 use Spindle\Cli\Internal\Run\Output\FailureNotices;
+use Spindle\Cli\Internal\Run\Output\ProgressMode;
 use Spindle\Cli\Internal\Run\Output\ResultWriter;
 use Spindle\Cli\Internal\TerminalText;
 use Spindle\Command\Command;
@@ -69,11 +70,19 @@ final class JobRecorder
         );
     }
 
-    /** Returns advice if the missing program is a function that bash has exported (`export -f`); else ''. */
+    /** Returns advice if bash has exported a function of this name, or the word is a misspelled mode; else ''. */
     private static function advice(string $program): string
     {
-        return getenv("BASH_FUNC_{$program}%%") === false
-            ? ''
-            : ". {$program} is a function of bash; use bash -c '{$program} \"$@\"' bash {}";
+        if (getenv("BASH_FUNC_{$program}%%") !== false) {
+            return ". {$program} is a function of bash; use bash -c '{$program} \"$@\"' bash {}";
+        }
+        /** @var list<string> $words */
+        $words = $_SERVER['argv'] ?? [];
+        $option = array_search('--progress', $words, true);
+
+        return $option !== false && ($words[$option + 1] ?? null) === $program
+            ? ". {$program} is not a mode of --progress; its modes are "
+                . implode(', ', array_column(ProgressMode::cases(), 'value'))
+            : '';
     }
 }
