@@ -162,6 +162,21 @@ final class ProgressTest extends SpindleCommandTestCase
         );
     }
 
+    public function testTheLastLineWithoutATerminalIsTheCommandThatRunsFailedJobsAgain(): void
+    {
+        $words = ['-j1', '--joblog', 'log', 'exit {}', ':::', '0', '3'];
+        $process = $this->spindle(['--progress', 'plain', ...$words]);
+        self::assertMatchesRegularExpression(
+            '~\n2/2 done, 1 failed.*\nspindle: to run all failed jobs again: \S+ run --resume-failed --progress plain'
+            . " -j1 --joblog log 'exit \{\}' ::: 0 3\n$~D",
+            $process->getErrorOutput(),
+        );
+        foreach (['json', 'none'] as $mode) {
+            $error = $this->spindle(['--progress', $mode, ...$words])->getErrorOutput();
+            self::assertStringNotContainsString('again', $error);
+        }
+    }
+
     #[RequiresPhpExtension('pcntl')]
     #[TestWith(['bar'])]
     #[TestWith(['screen'])]

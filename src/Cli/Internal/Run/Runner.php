@@ -146,10 +146,11 @@ final class Runner
             ?? ExitStatus::ofFailures($this->statistics->failed);
     }
 
-    /** Returns the hint of {@see ResumeCommand} after a signal, or if the progress is drawn; otherwise null. */
+    /** Returns the hint of {@see ResumeCommand} after a signal, or if users read the progress; otherwise null. */
     private function resumeHint(): ?string
     {
-        $isWanted = $this->interrupts->status() !== null || $this->console->drawsProgress();
+        $isForUsers = !\in_array($this->options->progress->mode, [ProgressMode::None, ProgressMode::Json], true);
+        $isWanted = $isForUsers || $this->interrupts->status() !== null;
 
         return $isWanted ? $this->options->progress->resume?->hint($this->statistics) : null;
     }

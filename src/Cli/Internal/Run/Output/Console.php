@@ -133,12 +133,6 @@ final class Console implements ProgressConsole
         }
     }
 
-    /** Returns whether a bar or a screen is drawn. Both report slow and failed jobs at the end of the run. */
-    public function drawsProgress(): bool
-    {
-        return $this->clearingBytes !== null;
-    }
-
     /**
      * Writes the messages that still wait, the final statistics and $hint. Called after the last group.
      *
