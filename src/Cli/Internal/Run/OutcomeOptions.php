@@ -11,7 +11,7 @@ use Spindle\Cli\Internal\UsageException;
 
 final class OutcomeOptions
 {
-    private const UNLIMITED_RETRIES = 1_000_000_000;
+    public const UNLIMITED_RETRIES = 1_000_000_000;
 
     /**
      * @param int         $retries     maximum number of attempts after the first attempt

@@ -200,6 +200,10 @@ final class Runner
         if ($this->options->start->jobs->isFile()) {
             $timers[] = EventLoop::repeat(self::UPDATE_INTERVAL, $this->rereadConcurrency(...));
         }
+        if ($this->options->outcome->retries === OutcomeOptions::UNLIMITED_RETRIES) {
+            $warning = new RetryWarning($this->pool, $this->statistics, $this->console);
+            $timers[] = EventLoop::repeat(self::UPDATE_INTERVAL, $warning->check(...));
+        }
 
         return array_map(EventLoop::unreference(...), $timers);
     }

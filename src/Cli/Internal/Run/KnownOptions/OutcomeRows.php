@@ -8,7 +8,8 @@ final class OutcomeRows
 {
     public const ROWS = [
         [
-            'retries', 'N', Meaning::Same, 'Try a failing job up to N times; 0 for no limit [default: 1]',
+            'retries', 'N', Meaning::Same, 'Try a failing job up to N times, or until it succeeds if N'
+            . ' is 0 [default: 1]',
             'A pause of about 0.1 s precedes the second try, and each further pause is twice as long, up to 60 s',
         ],
         [
