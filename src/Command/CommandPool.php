@@ -119,8 +119,7 @@ final class CommandPool implements Lifecycle, Statistics
      * All attempts use the environment, working directory and umask that this process has at the time of the call.
      *
      * Cancellation: ends a running command with all its descendants. A waiting command is not started. In both cases,
-     * throws CancelledException. Output that a callback or a stream has not received is dropped. A suspended callback
-     * is not interrupted.
+     * throws CancelledException. Output that was not delivered is dropped. A suspended callback is not interrupted.
      *
      * @throws LauncherException
      * @throws CancelledException

@@ -27,8 +27,8 @@ use Spindle\Lifecycle;
 use Spindle\Statistics;
 
 /**
- * An HTTP/1.1 server in this process, on the event loop. Handlers are plain sequential code. While one handler waits,
- * other handlers run.
+ * An HTTP/1.1 server in this process, on the event loop. Handlers are plain sequential code. While one waits, others
+ * run.
  *
  * PHP has one list of headers, one session and one stack of output buffers per process. So in a handler, header(),
  * setcookie() and http_response_code() silently have no effect, and session_start() would open one session for all
@@ -95,8 +95,7 @@ final class HttpServer implements Lifecycle
     /**
      * Serves until {@see close()} or {@see kill()} is called, and returns when all connections have ended.
      *
-     * SIGINT and SIGTERM close the server, and a second signal kills it. Without ext-pcntl, these signals end the
-     * process.
+     * SIGINT and SIGTERM close the server, and a second signal kills it. Without ext-pcntl, they end the process.
      *
      * @param string ...$addresses "127.0.0.1:8080", "[::1]:8080", "tls://0.0.0.0:8443", "unix:///run/app.sock"
      *

@@ -86,8 +86,7 @@ final class FileSizeLimit
             return self::allows($offset + $bytes);
         }
 
-        // PHP did not open this file, so $offset may be wrong: the file may be in append mode, or other processes may
-        // move the position.
+        // PHP did not open this file, so $offset may be wrong: in append mode, or if other processes move the position.
         return self::allows(max($offset, $stat['size']) + $bytes)
             || self::allows((self::inheritedOffset($meta['uri'], $stat) ?? $stat['size']) + $bytes);
     }

@@ -92,7 +92,7 @@ interface PostgresLink
     ): int;
 
     /**
-     * Runs COPY … TO STDOUT, in constant memory. Until the loop over the rows ends, no other statement can use the
+     * Runs COPY … TO STDOUT, in constant memory. While a loop over the rows runs, no other statement can use the
      * connection.
      *
      * If the loop ends early, the COPY is cancelled. The cancellation aborts the transaction around the COPY, unless
@@ -117,8 +117,7 @@ interface PostgresLink
      *
      * The wait for the answer to COMMIT is limited only by the option readTimeout and by a cancellation. A warning is
      * logged after a minute of this wait. If the function has ended and the call is cancelled, the client waits at most
-     * 5 s for the end of the transaction, and then closes the connection. A ROLLBACK has a limit of 5 s even without a
-     * cancellation.
+     * 5 s for the end of the transaction, and then closes the connection. A ROLLBACK always has a limit of 5 s.
      *
      * @template T
      *

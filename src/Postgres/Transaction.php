@@ -11,8 +11,7 @@ use Spindle\Postgres\Internal\SendsStatements;
 use Spindle\Postgres\Internal\TransactionRun;
 
 /**
- * An open transaction, which uses its connection exclusively. The transaction ends when the function that received this
- * object ends.
+ * An open transaction, which uses its connection exclusively. It ends when the function that received this object ends.
  *
  * Several fibers can send statements through a transaction. The statements run in the order in which they were sent.
  * While a nested transaction is open, statements of the outer transaction wait for the end of the nested one.

@@ -40,8 +40,7 @@ final class Agent implements Lifecycle, Statistics
 
     /**
      * The grace period of jobs is at most AgentOptions::$leaseMargin divided by this number. If jobs needed longer to
-     * end, the lease guard (a helper process) would kill all descendants of this process, even those of agents for
-     * other queues.
+     * end, the lease guard (a helper process) would kill all descendants of this process, even those of other agents.
      */
     private const MARGIN_DIVISOR = 3;
 

@@ -302,8 +302,8 @@ interface Broker
     public function retryDeadLetters(string $queue, array $ids): int;
 
     /**
-     * Deletes dead letters and their outcomes, so that their ids can be used again. Returns their number. Ignores other
-     * ids.
+     * Deletes dead letters and their outcomes, so that their ids can be used again. Returns their number. Ignores
+     * others.
      *
      * @param list<string> $ids at most 4,000
      *

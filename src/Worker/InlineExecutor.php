@@ -86,8 +86,7 @@ final class InlineExecutor implements Executor
 
     /**
      * Makes futures of tasks, loops over results and generators of tasks fail with ExecutorClosedException. Tasks that
-     * have not started never start. A running task gets a cancellation request, but continues until it returns or
-     * throws.
+     * have not started never start. A running task gets a cancellation request, but continues to its end.
      */
     public function kill(): void
     {

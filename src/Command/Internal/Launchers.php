@@ -199,7 +199,6 @@ final class Launchers
         $this->balance();
     }
 
-    /** Closes a launcher that is retired and has no commands. */
     public function closeIfUnneeded(?Launcher $launcher): void
     {
         if ($launcher !== null && $launcher->commands === [] && $this->isRetired($launcher)) {

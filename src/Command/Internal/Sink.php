@@ -84,8 +84,7 @@ final class Sink
 
     /**
      * Drops the reference to the command, whose outcome is known. If the pool was killed or the launcher died, output
-     * may be undelivered. A function still receives this output. A stream does not, because the caller may close the
-     * stream now.
+     * may be undelivered. A function still receives this output. A stream does not: the caller may close it now.
      */
     public function release(): void
     {

@@ -41,8 +41,7 @@ final class InvalidResponseException extends \RuntimeException implements HttpCl
 
     /**
      * Returns the response if {@see HttpClient::serverSentEvents()} has rejected its head; otherwise null. The caller
-     * can read the response's body. The connection stays in use until the body was read or closed, or this exception
-     * was destroyed.
+     * can read the response's body. The connection stays in use until the body or this exception ends.
      */
     public function getResponse(): ?ResponseInterface
     {

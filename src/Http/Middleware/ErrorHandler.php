@@ -22,8 +22,7 @@ use Spindle\Http\Internal\Middleware\ErrorPage;
  *
  * Logged exceptions go to the given logger, else to the server's logger, else to PHP's error log.
  *
- * If the request was cancelled, for example by a disconnect, the exception that this caused is not logged, but thrown
- * again.
+ * If the request was cancelled, for example by a disconnect, the exception that this caused is not logged but thrown.
  */
 final class ErrorHandler implements MiddlewareInterface
 {

@@ -20,8 +20,7 @@ use Spindle\Http\Response;
 use Spindle\Internal\Network\CloseOnExec;
 
 /**
- * Calls an application in the test's own process, without a port. The server's code reads each request from a socket
- * pair.
+ * Calls an application in the test's own process, without a port. The server's code reads requests from a socket pair.
  *
  * Example: `(new TestClient(__DIR__ . '/../app.php'))->get('/aircraft/D-EABC')`. Each request has its own connection.
  * Unlike in `spindle serve`, all fibers share the output buffers. Functions such as header() are those of PHP, and do

@@ -13,8 +13,7 @@ interface SessionLender
 
     /**
      * Releases the session after a failed attempt of a transaction, even if this method throws. After `$pause` seconds,
-     * lends a session for the next attempt. Even a closed lender lends one, because close() waits for accepted
-     * transactions.
+     * lends a session for the next attempt. Even a closed lender lends one, because close() waits for transactions.
      */
     public function acquireAgain(Session $session, float $pause, ?Cancellation $cancellation): Session;
 

@@ -35,8 +35,8 @@ final class JobCancellations
     }
 
     /**
-     * Adds cancellations to the next request, unless an unanswered request has them. That request is repeated if it
-     * gets no answer.
+     * Adds cancellations to the next request, unless an unanswered request has them. A request without an answer is
+     * repeated.
      *
      * @param list<string> $ids
      */

@@ -329,8 +329,8 @@ final class QueueClient
     }
 
     /**
-     * Waits at most {@see retryTimeout()} seconds until the engine has confirmed the cancellations. A call of
-     * {@see kill()} ends the wait.
+     * Waits at most {@see retryTimeout()} seconds until the engine has confirmed the cancellations. {@see kill()} ends
+     * the wait.
      *
      * @throws CancelledException
      */

@@ -78,8 +78,8 @@ final class ReceivedOutcomes implements LastRequests
     }
 
     /**
-     * Sends all requests, and waits up to $timeout seconds until they have ended. Does not wait if PHP can't suspend
-     * the caller.
+     * Sends all requests, and waits up to $timeout seconds for their end. Does not wait if PHP can't suspend the
+     * caller.
      *
      * Cancellation: ends the wait, and throws no exception.
      */

@@ -194,8 +194,7 @@ final class SharedQueue implements LastRequests
      * Cancels jobs, even if their submission is pending. Waits until the engine has confirmed all cancellations. While
      * the engine is not available, retries for $timeout seconds and then returns.
      *
-     * Cancellation: ends a pause between two attempts. Also ends the wait for an answer if another fiber has sent the
-     * request.
+     * Cancellation: ends a pause between two attempts. Also ends the wait for an answer to a request of another fiber.
      *
      * @param list<string> $ids
      *

@@ -21,7 +21,6 @@ final class InlineMap implements InputConsumer
 
     private readonly InputPump $input;
 
-    /** Whether the map waits for a value for its next task. */
     private bool $isValueNeeded = false;
 
     /** @var array{mixed, mixed}|null key and value for the next task */

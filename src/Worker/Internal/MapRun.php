@@ -54,7 +54,6 @@ final class MapRun implements Source
     /** @var array<int, Batch> batches that wait until results are read, by number of their first task */
     private array $blocked = [];
 
-    /** Number of tasks with outcomes. */
     private int $settledCount = 0;
 
     /** Number of tasks whose results the caller has read. */

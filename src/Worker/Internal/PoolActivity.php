@@ -20,8 +20,7 @@ final class PoolActivity
     private static array $busy = [];
 
     /**
-     * Seconds between two checks whether this process is a fork. In a fork, no outcome arrives, so waiting fibers are
-     * failed.
+     * Seconds between two checks whether this process is a fork. A fork gets no outcomes, so waiting fibers are failed.
      */
     private const FORK_CHECK_INTERVAL = 0.5;
 

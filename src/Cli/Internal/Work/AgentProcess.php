@@ -157,8 +157,8 @@ final class AgentProcess
     }
 
     /**
-     * Handles signals. If SIGINT or SIGTERM was ignored when this process started, as in background jobs, the signal
-     * stays ignored.
+     * Handles signals. If SIGINT or SIGTERM was ignored when this process started, as in background jobs, it stays
+     * ignored.
      *
      * @return array<string> ids of the watchers; empty without pcntl
      */

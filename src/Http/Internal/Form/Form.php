@@ -16,7 +16,6 @@ final readonly class Form
         public array $files = [],
     ) {}
 
-    /** Closes the files at the end of the request. */
     public function releaseFiles(): void
     {
         $files = $this->files;

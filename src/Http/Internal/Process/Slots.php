@@ -206,8 +206,8 @@ final class Slots
 
     /**
      * Queues the replacement of the slot's process if the process has asked for it. Does nothing while another process
-     * of the slot is running, to limit the number of processes. When that process ends, {@see handleEnd()} calls this
-     * method again.
+     * of the slot is running, to limit the number of processes. When that process ends, {@see handleEnd()} repeats the
+     * call.
      */
     private function queueReplacement(Slot $slot): void
     {

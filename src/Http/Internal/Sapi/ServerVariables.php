@@ -59,7 +59,6 @@ final class ServerVariables
         );
     }
 
-    /** Returns the Unix time at which the request arrived. */
     public function requestTime(): float
     {
         $time = $this->server['REQUEST_TIME_FLOAT'] ?? null;

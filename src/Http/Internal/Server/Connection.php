@@ -75,8 +75,7 @@ final class Connection implements TransportEvents
 
     /**
      * Prepares the connection for the stop of the server. Ends a response that is an event stream. Keeps an idle
-     * connection until $deadline (by hrtime()) or its own deadline, whichever is earlier, because a request may be on
-     * its way.
+     * connection until $deadline (by hrtime()) or its own deadline, whichever is earlier: a request may be on its way.
      */
     public function stop(int $deadline): void
     {

@@ -106,7 +106,7 @@ final class ConnectionLimits
 
     /**
      * Returns whether a new connection may stay open. If the client's network has too many connections, tries to evict
-     * some of them.
+     * some.
      *
      * @param array<Connection> $connections all connections of the server
      */

@@ -32,7 +32,6 @@ final class TestConversation implements TransportEvents
 
     private int $bodyBytes = 0;
 
-    /** Whether the server has ended its side of the connection. */
     private bool $ended = false;
 
     private bool $hasEndedRequests = false;

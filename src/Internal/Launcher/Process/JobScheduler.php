@@ -335,7 +335,6 @@ final class JobScheduler implements FrameHandler
         return $this->hasNextJob() && ($this->exhaustedUntil === 0 || $this->exhaustedUntil <= hrtime(true));
     }
 
-    /** Returns whether a job waits and has a slot. */
     private function hasNextJob(): bool
     {
         return !$this->waiting->isEmpty() && \count($this->running) < $this->concurrency && !$this->frames->areFull;

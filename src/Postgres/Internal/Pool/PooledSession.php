@@ -173,8 +173,8 @@ final class PooledSession
         $lastSeen = $this->session->lastReceived();
         $this->idleChecks = $lastSeen === $this->lastSeen && $this->borrowers > 1 ? $this->idleChecks + 1 : 0;
         $this->lastSeen = $lastSeen;
-        // A query takes at least one round trip. So if the queries before it need no more than a round trip, its time
-        // at most doubles.
+        // A query takes at least one round trip. If the queries before it need no more than that, its time at most
+        // doubles.
         $roundTrip = $this->session->roundTrip();
         $this->maxLoad = max(self::MAX_AVOIDABLE_WAIT_NANOSECONDS, $roundTrip);
         $this->roundTripChecks = intdiv($roundTrip, self::CHECK_NANOSECONDS);

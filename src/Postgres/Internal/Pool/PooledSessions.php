@@ -46,8 +46,7 @@ final class PooledSessions
      * with the least load; null when there is neither.
      *
      * Queries that share a session share its round trips, and the server wakes fewer processes. Round trips and
-     * wake-ups are most of the cost of a short statement. So a session that is already shared is preferred to a free
-     * session.
+     * wake-ups are most of the cost of a short statement. So a shared session is preferred to a free one.
      */
     public function findShareable(int $cost): ?PooledSession
     {

@@ -300,8 +300,8 @@ final class PipelinedSession implements Session
         $cancellation?->throwIfRequested();
         $this->log->log('Beginning a transaction', $sql);
         $this->preparation->keepTentative();
-        // BEGIN is sent ahead of the next statement, without a Sync between them. So if BEGIN fails, the server skips
-        // that statement.
+        // BEGIN is sent ahead of the next statement, without a Sync between them. If BEGIN fails, the server skips that
+        // statement.
         $this->pipeline->pendingBegin = self::$beginMessages[$sql] ??= FrontendMessages::parse('', $sql)
             . implode('', FrontendMessages::bind("\0\0\0\0", [], "\0\0"))
             . FrontendMessages::EXECUTE;

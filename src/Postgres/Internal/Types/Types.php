@@ -107,8 +107,8 @@ final class Types
     /**
      * Returns whether the encoding of a value depends on the type of its parameter. null and integers have the same
      * text for all types. Floats also have one text for all types, except in {@see JsonMode::Lossless}: there, JSON
-     * types write 1.0 instead of 1, and refuse NAN and INF. For booleans, numeric types need 0 or 1, and JSON needs
-     * false or true.
+     * types write 1.0 instead of 1, and refuse NAN and INF. A boolean is 0 or 1 for numeric types, and false or true in
+     * JSON.
      */
     public function needsType(#[\SensitiveParameter] mixed $value): bool
     {

@@ -23,7 +23,6 @@ final class ResultBuffer
 
     public bool $areIntegers = true;
 
-    /** Whether the results should be sent now. */
     public bool $isFull = false;
 
     public int $batch = 0;

@@ -51,7 +51,6 @@ final class InputSources
         return $source === null ? 'job' : $source->recordName;
     }
 
-    /** Returns whether a row can have several values. */
     public function hasColumns(): bool
     {
         return $this->fields->hasColumns() || \count($this->groups) > 1 || \count($this->groups[0]) > 1;
@@ -256,7 +255,7 @@ final class InputSources
 
     /**
      * Yields the records before the record that ends the input (-E). With -L, joins a record that ends with a blank and
-     * the record after it.
+     * the next.
      *
      * @return \Generator<int, string>
      *
