@@ -406,6 +406,54 @@ final class WorkTest extends TestCase
         self::assertSame(['old', 1], $running->await());
     }
 
+    public function testAfterSighupTheOldWorkersGoOnIfTheNewCodeCannotBeLoaded(): void
+    {
+        $queue = self::newQueue();
+        $process = $this->work($queue, ['--bootstrap', $this->file('app.php', '<?php const VERSION = 1;')]);
+        $executor = $this->executor($queue);
+        $task = static fn(): mixed => \constant('VERSION');
+        self::assertSame(1, $executor->submit($task)->await());
+
+        $this->file('app.php', '<?php throw new LogicException("config missing");');
+        $process->signal(\SIGHUP);
+        Eventually::holds(
+            static fn(): bool => str_contains($process->getErrorOutput(), 'Not reloaded: A worker could not be made'),
+            'the agent refuses',
+        );
+        self::assertSame(1, $executor->submit($task)->await());
+
+        $this->file('app.php', '<?php const VERSION = 2;');
+        $process->signal(\SIGHUP);
+        Eventually::holds(
+            static fn(): bool => str_contains($process->getErrorOutput(), 'Reloaded'),
+            'the agent reloads',
+        );
+        self::assertSame(2, $executor->submit($task)->await());
+    }
+
+    public function testASecondSighupDuringAReloadLoadsTheNewestCode(): void
+    {
+        $queue = self::newQueue();
+        $process = $this->work($queue, ['--bootstrap', $this->file('app.php', '<?php const VERSION = 1;')]);
+        $open = var_export($this->path('open'), true);
+        $this->file(
+            'app.php',
+            "<?php echo 'loading'; while (!file_exists({$open})) { usleep(5000); clearstatcache(); } exit(3);",
+        );
+        $process->signal(\SIGHUP);
+        Eventually::holds(static fn(): bool => $process->getOutput() === 'loading', 'the first file is being loaded');
+
+        $this->file('app.php', '<?php const VERSION = 2;');
+        $process->signal(\SIGHUP);
+        touch($this->path('open'));
+        Eventually::holds(
+            static fn(): bool => str_contains($process->getErrorOutput(), 'Reloaded'),
+            'the agent reloads',
+        );
+        $task = static fn(): mixed => \constant('VERSION');
+        self::assertSame(2, $this->executor($queue)->submit($task)->await());
+    }
+
     public function testAfterSighupNewTasksRunTheReleaseToWhichALinkLeadsNow(): void
     {
         $queue = self::newQueue();
@@ -639,16 +687,35 @@ final class WorkTest extends TestCase
         self::assertCount(1, $broker->listJobs($queue, JobStatus::Waiting, 10));
     }
 
-    public function testABootstrapThatExitsIsReportedWithTheNameOfTheOption(): void
+    #[TestWith(['exit(3);', 'Check --bootstrap'])]
+    #[TestWith(['throw new LogicException("config missing");', 'app.php threw LogicException: config missing in'])]
+    #[TestWith(['if (', 'app.php threw ParseError: '])]
+    public function testAnAgentWhoseBootstrapCannotBeLoadedServesNoQueue(string $code, string $message): void
+    {
+        $bootstrap = $this->file('app.php', "<?php {$code}");
+        $queue = self::newQueue();
+        $arguments = ['work', '--queue', $queue, '--allow-root', ...$this->loadingTests(['--bootstrap', $bootstrap])];
+        $process = $this->ranRemote($arguments);
+
+        self::assertSame(254, $process->getExitCode(), $process->getErrorOutput());
+        self::assertStringContainsString($message, $process->getErrorOutput());
+        self::assertStringNotContainsString('WorkerPoolOptions', $process->getErrorOutput());
+        self::assertStringNotContainsString('Serving', $process->getErrorOutput());
+    }
+
+    public function testAnAgentThatIsStoppedWhileItsBootstrapIsLoadedEnds(): void
     {
         $queue = self::newQueue();
-        $bootstrap = $this->file('app.php', '<?php exit(3);');
-        $process = $this->work($queue, ['--bootstrap', $bootstrap]);
-        $this->executor($queue)->dispatch(static fn(): int => 1);
+        $process = $this->work(
+            $queue,
+            ['--bootstrap', $this->file('app.php', '<?php echo "loading"; while (true) { usleep(5000); }')],
+            '',
+        );
+        Eventually::holds(static fn(): bool => $process->getOutput() === 'loading', 'the file is being loaded');
+        $process->signal(\SIGTERM);
 
-        self::assertSame(254, $process->wait());
-        self::assertStringContainsString('Check --bootstrap', $process->getErrorOutput());
-        self::assertStringNotContainsString('WorkerPoolOptions', $process->getErrorOutput());
+        self::assertSame(0, $process->wait(), $process->getErrorOutput());
+        self::assertStringNotContainsString('Serving', $process->getErrorOutput());
     }
 
     public function testABrokerThatWouldLoseJobsIsRefused(): void

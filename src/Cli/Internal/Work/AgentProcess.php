@@ -55,6 +55,13 @@ final class AgentProcess
 
     private readonly Release $release;
 
+    private readonly WorkerTrial $trial;
+
+    /** Whether SIGHUP has arrived since the start of the last trial. */
+    private bool $isReloadRequested = false;
+
+    private ?HttpServer $admin = null;
+
     /** Holds the agents and the broker's health check for {@see Admin}. This server is never started. */
     private readonly HttpServer $monitored;
 
@@ -77,6 +84,7 @@ final class AgentProcess
         }
         $this->immediateExit = new DeferredFuture();
         $this->terminal = new Terminal();
+        $this->trial = new WorkerTrial($agent->pool);
         $bootstrap = $agent->pool->bootstrap;
         $this->release = new Release(WorkingDirectory::named(), ...($bootstrap === null ? [] : [$bootstrap]));
         $this->monitored = new HttpServer(new Application(
@@ -94,17 +102,16 @@ final class AgentProcess
         // Without these checks, the agent would claim jobs before it fails.
         LauncherChild::checkFunctions(['ini_set', 'putenv', 'stream_socket_server']); // for the workers
         PhpBinary::find(null);
-        $admin = $this->options->admin === null ? null : $this->openAdmin($this->options->admin);
         $signals = $this->watchSignals();
         $this->warnOfZombies();
         try {
             /** @var int $status */
-            $status = awaitFirst([async($this->work(...)), $this->immediateExit->getFuture()]);
+            $status = awaitFirst([async($this->start(...)), $this->immediateExit->getFuture()]);
 
             return $status;
         } finally {
             array_map(EventLoop::cancel(...), $signals);
-            $admin?->kill();
+            $this->admin?->kill();
         }
     }
 
@@ -116,6 +123,40 @@ final class AgentProcess
                     . ' process (docker run --init)',
             );
         }
+    }
+
+    /** @throws \Spindle\Http\ListenException */
+    private function start(): int
+    {
+        $failure = $this->tryWorker();
+        if ($failure !== null) {
+            $this->log->critical($failure);
+
+            return ExitStatus::TROUBLE;
+        }
+        if ($this->isReloadRequested) {
+            $this->reload();
+        }
+        if ($this->isStopping) {
+            $this->log->info('Stopped');
+
+            return $this->status;
+        }
+        $this->admin = $this->options->admin === null ? null : $this->openAdmin($this->options->admin);
+
+        return $this->work();
+    }
+
+    /** @return string|null why no worker can be started; null if one can, or if the agents are being closed */
+    private function tryWorker(): ?string
+    {
+        try {
+            $this->trial->run();
+        } catch (SpindleException $failure) {
+            return $this->isStopping ? null : OptionNames::in($failure->getMessage());
+        }
+
+        return null;
     }
 
     private function work(): int
@@ -184,15 +225,37 @@ final class AgentProcess
         };
     }
 
+    /** Replaces the workers if a worker can load the current code. During a trial, requests another trial. */
     private function reload(): void
     {
+        $this->isReloadRequested = true;
+        while ($this->isReloadRequested && !$this->trial->isRunning()) {
+            $failure = $this->loadCurrentCode();
+            if (!$this->isReloadRequested && !$this->isStopping) {
+                $failure === null ? $this->replaceWorkers() : $this->log->error("Not reloaded: {$failure}");
+            }
+        }
+    }
+
+    /**
+     * @return string|null as {@see tryWorker()}
+     *
+     * @phpstan-impure
+     */
+    private function loadCurrentCode(): ?string
+    {
+        $this->isReloadRequested = false;
         try {
             $this->release->changeToCurrent();
         } catch (ReleaseMismatchException $moved) {
-            $this->log->error("Not reloaded: {$moved->getMessage()}");
-
-            return;
+            return $moved->getMessage();
         }
+
+        return $this->tryWorker();
+    }
+
+    private function replaceWorkers(): void
+    {
         foreach ($this->agents as $agent) {
             $agent->reload();
         }
@@ -204,6 +267,7 @@ final class AgentProcess
         $this->log->info('Stopping: running jobs finish, and jobs that have not started go back to their queues');
         $this->monitored->kill(); // makes the readiness check fail
         $this->closeAgents();
+        $this->trial->stop();
     }
 
     /** @return array<string, Future<void>> */

@@ -43,8 +43,9 @@ final class WorkCommand extends Command
 
         <comment>Signals</comment>
           HUP        Run new tasks in new workers, which load the current code.
-                     Running tasks go on. If the agent's terminal has been closed,
-                     HUP acts as TERM.
+                     Running tasks go on. If a worker can't load this code, the old
+                     workers go on, and the log says why. If the agent's terminal
+                     has been closed, HUP acts as TERM.
           INT, TERM  Claim no more jobs, finish the running ones, give back those that
                      have not started, and exit. After --stop-timeout or a second
                      signal, running jobs are ended and given back. That counts
