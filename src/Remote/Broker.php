@@ -121,6 +121,7 @@ interface Broker
     /**
      * Takes or renews an owner's lease, by the engine's clock. Each call also makes a limited number of jobs claimable:
      * jobs whose delay is over, and jobs of leases that have ended. It also drops a limited number of old dead letters.
+     * A message in the owner's mailbox names each other owner whose lease has ended.
      *
      * If no agent of the queue has renewed its lease for $lease seconds, the engine was probably not available. Leases
      * of other owners have perhaps ended since the last renewal, although their agents still run. This call extends

@@ -15,6 +15,7 @@ final class MailboxMessage
      * @param list<string>          $taken         ids of generator tasks whose reader took items or stopped reading
      * @param array<string, string> $reports       frames of tasks' reports, by job id
      * @param float|null            $nextDueIn     seconds until the delay of a job is over; null if none is reported
+     * @param array<string, int>    $lostAgents    numbers of requeued jobs, by the owner whose lease has ended
      */
     public function __construct(
         public readonly bool $jobsAvailable = false,
@@ -24,5 +25,6 @@ final class MailboxMessage
         public readonly array $taken = [],
         public readonly array $reports = [],
         public readonly ?float $nextDueIn = null,
+        public readonly array $lostAgents = [],
     ) {}
 }

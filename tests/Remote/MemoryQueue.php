@@ -227,7 +227,7 @@ final class MemoryQueue
         $agent->end = $now + $lease;
         $agent->spared = false;
         $this->ends->insert([$agent->end, $owner]);
-        $this->wake($this->promote() + $this->reclaimJobs());
+        $this->wake($this->promote() + $this->reclaimJobs($owner));
         $kept = array_filter($this->dead, static fn(array $dead): bool => $dead[2] > $now - $deadLetterRetention);
         $kept = \array_slice($kept, -min($maxDeadLetters, max(1, \count($kept))), null, true);
         $this->totals['forgotten_total'] += \count($this->dead) - \count($kept);
@@ -527,7 +527,7 @@ final class MemoryQueue
             $agent->idle = 0;
             $agent->left = true;
             $this->ends->insert([$agent->end, $owner]);
-            $this->wake($this->reclaimJobs());
+            $this->wake($this->reclaimJobs($owner));
         }
     }
 
@@ -623,7 +623,7 @@ final class MemoryQueue
     }
 
     /** @return int number of claimable jobs whose owner's lease has ended */
-    private function reclaimJobs(): int
+    private function reclaimJobs(string $for): int
     {
         $ready = 0;
         $now = $this->engine->now();
@@ -638,7 +638,10 @@ final class MemoryQueue
                 $job->crashes += $agent->left || $job->claim > $agent->begun ? 0 : 1;
                 $job->lost = true;
                 $ready += $this->add($job, 0.0, $this->urgent) + $this->unlock($job);
-                ++$this->totals['lost_total'];
+                ++$this->totals[$agent->left ? 'released_total' : 'lost_total'];
+            }
+            if (!$agent->left) {
+                $this->engine->send($for, new MailboxMessage(lostAgents: [$owner => \count($agent->jobs)]));
             }
         }
 

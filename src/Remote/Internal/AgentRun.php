@@ -184,6 +184,13 @@ final class AgentRun
         if ($message->nextDueIn !== null) {
             $this->exchange->requestIn($message->nextDueIn);
         }
+        foreach ($message->lostAgents as $agent => $count) {
+            $this->logger->warning(
+                'The agent {agent} of the queue {queue} was lost: its lease ended without a renewal. '
+                    . 'Number of its jobs that were requeued: {count}',
+                ['agent' => $agent, 'queue' => $this->queue, 'count' => $count],
+            );
+        }
         foreach ($message->cancelled as $id => $number) {
             $this->jobs->cancel($id, $number);
         }

@@ -27,6 +27,9 @@ final class ReceivedMessages
     /** @var list<array<string, string>> */
     public array $reports = [];
 
+    /** @var array<string, int> */
+    public array $lostAgents = [];
+
     public function add(MailboxMessage $message): void
     {
         $this->jobsAvailable += $message->jobsAvailable ? 1 : 0;
@@ -36,6 +39,7 @@ final class ReceivedMessages
         $this->cancelled = [...$this->cancelled, ...$message->cancelled];
         $this->items = [...$this->items, ...$message->items];
         $this->taken = [...$this->taken, ...$message->taken];
+        $this->lostAgents = [...$this->lostAgents, ...$message->lostAgents];
         foreach ($message->reports as $id => $frame) {
             $this->reports[] = [$id => $frame];
         }

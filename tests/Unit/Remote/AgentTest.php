@@ -370,6 +370,29 @@ final class AgentTest extends TidyTestCase
         self::assertSame([$refused, $refused, $refused, SettlementKind::Dead], $kinds);
     }
 
+    public function testALostAgentIsLogged(): void
+    {
+        $engine = new MemoryEngine();
+        $broker = new MemoryBroker($engine);
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        (new RemoteExecutor($broker, 'queue', $keys))->dispatch(static fn(): int => 1);
+        $broker->settleAndClaim('queue', self::joined($engine), [], 1, 60.0);
+        $log = new RecordedLog();
+        $agent = new Agent($broker, 'queue', 2, $keys, logger: $log, createPool: fn(): Executor => $this->pool());
+        $ended = async($agent->run(...));
+        delay(30.0);
+        $agent->close();
+        $ended->await();
+
+        self::assertSame(
+            [
+                'warning: The agent another of the queue queue was lost: its lease ended without a renewal.'
+                    . ' Number of its jobs that were requeued: 1',
+            ],
+            $log->lines('warning'),
+        );
+    }
+
     public function testAJobThatIsTooLargeForTheAgentsMemoryIsADeadLetterAndTheAgentGoesOn(): void
     {
         $engine = new MemoryEngine();

@@ -148,6 +148,10 @@ final class CodecTest extends TidyTestCase
             new MailboxMessage(cancelled: ['a' => 0xffffffff]),
             Codec::decodeMessage('c' . self::named('a') . pack('V', 0xffffffff)),
         );
+        self::assertEquals(
+            new MailboxMessage(lostAgents: ['a' => 2]),
+            Codec::decodeMessage('l' . self::named('a') . pack('V', 2)),
+        );
         self::assertEquals(new MailboxMessage(items: ['a']), Codec::decodeMessage('i' . self::named('a')));
         self::assertEquals(new MailboxMessage(taken: ['a']), Codec::decodeMessage('t' . self::named('a')));
         self::assertEquals(new MailboxMessage(reports: $both), Codec::decodeMessage("p{$pairs}"));

@@ -215,6 +215,11 @@ final class Codec
                 return new MailboxMessage(taken: [self::readId($packed, $at)]);
             case 'p':
                 return new MailboxMessage(reports: self::decodeStringsById($packed, 1));
+            case 'l':
+                $at = 1;
+                $agent = self::readId($packed, $at);
+
+                return new MailboxMessage(lostAgents: [$agent => self::readInteger($packed, $at)]);
             default:
                 return null;
         }

@@ -56,6 +56,22 @@ trait KeepsLeases
         self::assertSame('outcome', $this->outcome('job'));
     }
 
+    public function testTheOwnerThatFindsAnEndedLeaseGetsAMessage(): void
+    {
+        $this->submit('one', 'two');
+        $this->claim($this->join('a', self::SHORT));
+        $received = $this->post('b');
+        $this->join('b');
+
+        Eventually::holds(function () use ($received): bool {
+            $this->broker()->renewLease($this->queue(), 'b', self::LONG, false, '{}');
+
+            return $received->lostAgents !== [];
+        }, 'there is a message');
+        self::assertSame(['a' => 2], $received->lostAgents);
+        self::assertSame([2, 0], $this->statistics('lost_total', 'released_total'));
+    }
+
     public function testEachLossIsCountedBesideWhatFailed(): void
     {
         $this->submit('job');
@@ -182,7 +198,7 @@ trait KeepsLeases
         $delivery = $this->claimOne($this->join('a'));
         $this->broker()->releaseLease($this->queue(), 'a');
 
-        self::assertSame(0, $this->statistic('agents'));
+        self::assertSame([0, 0, 1], $this->statistics('agents', 'lost_total', 'released_total'));
         self::thrown(LeaseLostException::class, fn() => $this->end('a', $delivery));
         self::thrown(
             LeaseLostException::class,

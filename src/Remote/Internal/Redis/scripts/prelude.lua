@@ -305,9 +305,9 @@ local function resetRunning(id)
 end
 
 -- Makes jobs of an ended lease claimable again, at most 1000. The next heartbeats do the same for the rest. Returns the
--- number of jobs that can be claimed now.
+-- number of jobs that can be claimed now, and the number of jobs that the owner had.
 local function reclaim(owner, isReleased)
-  local remaining, ready = 1000, 0
+  local remaining, ready, requeued = 1000, 0, 0
   local begun = tonumber(call('HGET', P .. 'begun', owner) or math.huge)
   for name, stream in pairs(STREAMS) do
     local pending = redis.pcall('XPENDING', stream, 'agents', '-', '+', remaining, owner)
@@ -320,13 +320,14 @@ local function reclaim(owner, isReleased)
       record = record and decoded(record)
       if record and record[7] == owner then
         ready = ready + requeueLost(id, record, isReleased, begun)
-        count('lost', 1)
+        requeued = requeued + 1
       end
       table.insert(entries[name], pending[i][1])
     end
     drop(entries)
     remaining = remaining - #pending
   end
+  count(isReleased and 'released' or 'lost', requeued)
   if remaining > 0 then -- no job of the owner is left
     for _, stream in pairs(STREAMS) do redis.pcall('XGROUP', 'DELCONSUMER', stream, 'agents', owner) end
     call('ZREM', P .. 'agents', owner)
@@ -336,7 +337,7 @@ local function reclaim(owner, isReleased)
     call('HDEL', P .. 'spared', owner)
     call('HDEL', META, 'unlisted') -- this number possibly includes jobs of this owner
   end
-  return ready
+  return ready, requeued
 end
 
 -- Makes jobs whose delay is over claimable, at most `limit`. Returns their number.

@@ -21,7 +21,14 @@ call('HDEL', P .. 'spared', owner)
 
 local ready = promote(1000)
 local ended = call('ZRANGEBYSCORE', P .. 'agents', '-inf', now, 'WITHSCORES', 'LIMIT', 0, 4)
-for i = 1, #ended, 2 do ready = ready + reclaim(ended[i], ended[i + 1] == '0') end
+for i = 1, #ended, 2 do
+  local isReleased = ended[i + 1] == '0'
+  local claimable, requeued = reclaim(ended[i], isReleased)
+  ready = ready + claimable
+  if not isReleased then
+    call('PUBLISH', 'spindle:to:' .. owner, 'l' .. struct.pack('<Bc0I4', #ended[i], ended[i], requeued))
+  end
+end
 local dropped = call('ZRANGEBYSCORE', P .. 'died', '-inf', now - 1000 * deadRetention, 'LIMIT', 0, 1000)
 local surplus = call('ZCARD', P .. 'died') - maxDead
 if #dropped == 0 and surplus > 0 then dropped = call('ZRANGE', P .. 'died', 0, math.min(surplus, 1000) - 1) end
