@@ -55,6 +55,12 @@ final class PortableTask
         return TaskCode::encode($task, self::SIGNATURE_KEY);
     }
 
+    /** Returns the name of an encoded function, or the file and line of a closure, for logs. Does not decode it. */
+    public static function name(string $code): string
+    {
+        return TaskCode::name($code);
+    }
+
     /**
      * @param mixed $key key of the argument in the input of map(), for the error message
      *

@@ -718,6 +718,35 @@ final class WorkTest extends TestCase
         self::assertStringNotContainsString('Serving', $process->getErrorOutput());
     }
 
+    public function testTheLogAndTheDeadLetterOfACrashNameTheTask(): void
+    {
+        $queue = self::newQueue();
+        $process = $this->work($queue, ['--workers', '2']);
+        $broker = new RedisBroker(Redis::shared()->url());
+        $policy = new JobRetryPolicy(maxAttempts: 1, maxCrashes: 1);
+        $options = new RemoteOptions(timeout: 0.5);
+        $executor = new RemoteExecutor($broker, $queue, new SigningKeys([AgentProgram::KEY]), $policy, $options);
+        $executor->dispatch(static fn() => exit(4));
+        $line = __LINE__ - 1;
+        $executor->dispatch([self::class, 'neverEnd']);
+        Eventually::holds(static fn(): bool => $broker->statistics($queue)['dead'] === 2, 'they are dead letters');
+
+        $reasons = array_column($broker->listJobs($queue, JobStatus::Dead, 10), 'reason');
+        sort($reasons);
+        $name = 'closure at ' . __FILE__ . ":{$line}: The task called exit(4)";
+        self::assertSame(self::class . '::neverEnd(): the task exceeded its time limit', $reasons[0]);
+        self::assertIsString($reasons[1]);
+        self::assertStringStartsWith($name, $reasons[1]);
+        self::assertStringContainsString("has failed: {$name}", $process->getErrorOutput());
+    }
+
+    public static function neverEnd(): never
+    {
+        while (true) {
+            usleep(5000);
+        }
+    }
+
     public function testABrokerThatWouldLoseJobsIsRefused(): void
     {
         $redis = TemporaryRedis::start(['maxmemory-policy' => 'allkeys-lru']);

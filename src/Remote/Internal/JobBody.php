@@ -97,6 +97,12 @@ final class JobBody
         return PortableCommand::decode($this->code);
     }
 
+    /** Returns a reason that names the task, because a crash does not show what crashed. */
+    public function named(string $reason): string
+    {
+        return $this->isCommand ? $reason : PortableTask::name($this->code) . ": {$reason}";
+    }
+
     public function task(int $attempt, string $idempotencyKey, int $maxResultBytes): PortableTask
     {
         return new PortableTask(

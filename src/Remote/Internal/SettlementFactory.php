@@ -187,7 +187,7 @@ final class SettlementFactory
                     $job->body->timeout,
                 ),
                 $job->body->retryPolicy->maxAttempts,
-                'the task exceeded its time limit',
+                $job->body->named('the task exceeded its time limit'),
             ),
             $failure instanceof UnserializableException
                 => $this->failedAttempt($job, PortableOutcome::refused($failure), 1, $failure->getMessage()),
@@ -207,7 +207,7 @@ final class SettlementFactory
                     $job,
                     $job->attempt(),
                     PortableOutcome::failed($failure, null),
-                    $failure->getMessage(),
+                    $job->body->named($failure->getMessage()),
                 ),
             default => null,
         };
@@ -234,7 +234,7 @@ final class SettlementFactory
     private function crashed(ClaimedJob $job, string $reason): Settlement
     {
         $delivery = $job->delivery;
-        $this->log->add($delivery->id, $job->attempt(), $reason, 0.0);
+        $this->log->add($delivery->id, $job->attempt(), $job->body->named($reason), 0.0);
 
         return $this->settlement($delivery, SettlementKind::Retry, $delivery->crashes + 1, $delivery->failures);
     }
@@ -249,7 +249,7 @@ final class SettlementFactory
         }
         $failure = WorkerCrashedException::died(null, null, $reason, false, '', 0, $attempts, null);
 
-        return $this->deadTask($job, $attempts, PortableOutcome::failed($failure, null), $reason);
+        return $this->deadTask($job, $attempts, PortableOutcome::failed($failure, null), $job->body->named($reason));
     }
 
     /**

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Spindle\Internal\Excerpt;
 use Spindle\Worker\UnserializableException;
 
 /**
@@ -27,7 +28,17 @@ final class TaskCode
     public const AGENT_ADVICE = '. For an agent, deploy the code and reload the agent with SIGHUP, '
         . 'or load it in the file of spindle work --bootstrap';
 
+    private const MAX_NAME_BYTES = 200;
+
     private const MAC_ALGORITHM = 'sha256';
+
+    /** Formats of the names of encoded callables, by pattern. The groups match the name and no captured value. */
+    private const NAME_PATTERNS = [
+        '/^a:2:\{i:0;s:1:"f";i:1;s:\d+:"([^"]+)()";\}$/D' => '%s()',
+        '/^a:\d:\{i:0;s:1:"m";i:1;[sOC]:\d+:"([^"]+)".*[;}]i:2;s:\d+:"([^"]+)";(?:i:3;b:[01];)?\}$/Ds' => '%s::%s()',
+        '/^a:2:\{i:0;s:1:"i";i:1;[OCE]:\d+:"([^"]+)()"/' => '%s',
+        '/^a:4:\{i:0;s:1:"c";.*;i:3;s:\d+:"([^"]+)()";\}$/Ds' => 'closure at %s',
+    ];
 
     private const MAX_CACHED_CLOSURES = 256;
 
@@ -69,11 +80,11 @@ final class TaskCode
     /** @throws \UnexpectedValueException if this process lacks the task's code, or a closure has another signature */
     public static function decode(string $code, #[\SensitiveParameter] string $key): \Closure
     {
-        /** @var array{string, string|object, 2?: string, 3?: bool} $parts */
+        /** @var array{string, string|object, 2?: string, 3?: bool|string} $parts */
         $parts = ValueSerializer::unserialize($code, self::MISSING);
         [$kind, $task] = $parts;
         if ($kind === self::METHOD) {
-            return self::method($task, $parts[2] ?? '', $parts[3] ?? false);
+            return self::method($task, $parts[2] ?? '', ($parts[3] ?? false) === true);
         }
         if ($kind === self::CLOSURE && \is_string($task)) {
             return self::closure($task, $parts[2] ?? '', $key);
@@ -82,6 +93,18 @@ final class TaskCode
         return \is_callable($task)
             ? $task(...)
             : throw self::missing(\is_string($task) ? "function {$task}()" : 'class ' . $task::class);
+    }
+
+    /** Returns the name of the encoded callable, or the file and line of a closure. Decodes no value. */
+    public static function name(string $code): string
+    {
+        foreach (self::NAME_PATTERNS as $pattern => $format) {
+            if (preg_match($pattern, $code, $match) === 1) {
+                return Excerpt::of(\sprintf($format, $match[1], $match[2]), self::MAX_NAME_BYTES);
+            }
+        }
+
+        return 'task';
     }
 
     /** Calls a task without arguments. If the task returns a generator, runs the generator to its end. */
@@ -132,7 +155,9 @@ final class TaskCode
             return self::$codeOfSource[$cacheKey];
         }
         $payload = ClosurePacker::serialize($task, self::ROOT_PATH);
-        $code = serialize([self::CLOSURE, $payload, hash_hmac(self::MAC_ALGORITHM, $payload, $key, true)]);
+        $mac = hash_hmac(self::MAC_ALGORITHM, $payload, $key, true);
+        $file = ClosureStream::originalFile((string) $function->getFileName());
+        $code = serialize([self::CLOSURE, $payload, $mac, "{$file}:{$source->line}"]);
         if ($isPure) {
             self::$codeOfSource = \count(self::$codeOfSource) < self::MAX_CACHED_CLOSURES ? self::$codeOfSource : [];
             self::$codeOfSource[$cacheKey] = $code;

@@ -247,6 +247,21 @@ final class TaskCodeTest extends TestCase
         TaskCode::decode($code, 'another key');
     }
 
+    public function testTheNameOfACallableIsReadWithoutItsValues(): void
+    {
+        $object = new \ArrayObject(['i:2;s:3:"not";}', 'i:3;s:3:"not";}']);
+        $named = static fn(callable $task): string => TaskCode::name(TaskCode::encode($task, self::KEY));
+
+        self::assertSame('strlen()', $named('strlen'));
+        self::assertSame('strlen()', $named(strlen(...)));
+        self::assertSame('DateTime::createFromFormat()', $named([\DateTime::class, 'createFromFormat']));
+        self::assertSame('ArrayObject::count()', $named([$object, 'count']));
+        self::assertSame('ArrayObject::count()', $named($object->count(...)));
+        self::assertSame('closure at ' . __FILE__ . ':' . __LINE__, $named(static fn(): int => \count($object)));
+        self::assertSame('task', TaskCode::name(serialize(['c', 'of an earlier version', 'signature'])));
+        self::assertSame(203, \strlen(TaskCode::name(serialize(['f', str_repeat('x', 300)]))));
+    }
+
     public function testAMissingClassOrFunctionIsNamed(): void
     {
         $this->expectExceptionMessage('A worker has no function no_such_function()');
