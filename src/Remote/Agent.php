@@ -18,6 +18,7 @@ use Spindle\LauncherException;
 use Spindle\Lifecycle;
 use Spindle\Remote\Internal\AgentPools;
 use Spindle\Remote\Internal\AgentRun;
+use Spindle\Remote\Internal\EngineState;
 use Spindle\Remote\Internal\QueueName;
 use Spindle\Statistics;
 use Spindle\Worker\Executor;
@@ -260,6 +261,7 @@ final class Agent implements Lifecycle, Statistics
     {
         $backoff = new Backoff(0.1, factor: 2.0, maxDelay: self::MAX_RETRY_PAUSE, jitter: 0.5);
         $formerOwner = null;
+        $engine = new EngineState($this->logger, $this->queue);
         for ($failures = 0; !$stop->isRequested();) {
             $run = new AgentRun(
                 $this->broker,
@@ -270,6 +272,7 @@ final class Agent implements Lifecycle, Statistics
                 $this->options,
                 $this->maxResultBytes,
                 $this->logger,
+                $engine,
             );
             $servingSince = \INF;
             try {
@@ -288,9 +291,11 @@ final class Agent implements Lifecycle, Statistics
                 if ($failure instanceof BrokerRefusedException && !$this->hasClaimed) {
                     throw $failure; // an operator has to change the configuration
                 }
-                $failure instanceof BrokerRefusedException
-                    ? $this->logger->error($failure->getMessage())
-                    : $this->logger->warning($failure->getMessage());
+                match (true) {
+                    $failure instanceof BrokerRefusedException => $this->logger->error($failure->getMessage()),
+                    $failure instanceof LeaseLostException => $engine->leaseLost($failure),
+                    default => $engine->unavailable($failure),
+                };
                 $this->pools->queueStatistics = [];
                 $formerOwner ??= $run->idleOwner();
                 if ($formerOwner !== null) {

@@ -61,6 +61,7 @@ final class AgentRun
         public readonly AgentOptions $options,
         public readonly int $maxResultBytes,
         public readonly LoggerInterface $logger,
+        public readonly EngineState $engine,
     ) {
         $host = (string) preg_replace('/[^A-Za-z0-9.-]+/', '-', (string) gethostname());
         // Random bytes make the name unique: machines can have the same host name.
@@ -242,7 +243,7 @@ final class AgentRun
                 $this->repair();
             }
         } catch (BrokerUnavailableException $failure) {
-            $this->logger->warning($failure->getMessage());
+            $this->engine->unavailable($failure);
         } catch (\Throwable $failure) {
             $this->abandon($failure);
         }
@@ -257,10 +258,7 @@ final class AgentRun
 
                 return;
             } catch (BrokerUnavailableException $failure) {
-                $this->logger->warning(
-                    'The lease could not be renewed: {reason}',
-                    ['reason' => $failure->getMessage()],
-                );
+                $this->engine->unavailable($failure);
             }
             (new Condition())->waitFor($this->backoff->after($failures));
         }
@@ -279,6 +277,7 @@ final class AgentRun
             $this->options->maxDeadLetters,
             $this->options->deadLetterRetention,
         );
+        $this->engine->available();
         $this->leaseEnd = $sentAt + $this->options->lease;
         if ($this->failure === null) {
             $this->pools->guard->extend($this->leaseEnd - $this->options->leaseMargin / 2);

@@ -246,7 +246,7 @@ final class JobExchange
         if (Clock::now() > $this->retryDeadline) {
             throw $failure;
         }
-        $this->run->logger->warning($failure->getMessage());
+        $this->run->engine->unavailable($failure);
         (new Condition())->waitFor($this->backoff->after($failures));
         $this->isRequested = true;
         try {

@@ -22,6 +22,7 @@ use Spindle\Remote\AgentClosedException;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\ClaimResult;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Internal\AgentPools;
@@ -65,6 +66,8 @@ final class AgentTest extends TidyTestCase
 
     /** Whether the engine refuses requests. */
     private bool $isRefused = false;
+
+    private bool $isUnavailable = false;
 
     public function testAnAgentKeepsAJobThatTakesLongerThanItsLease(): void
     {
@@ -368,6 +371,56 @@ final class AgentTest extends TidyTestCase
         $refused = SettlementKind::Refused;
 
         self::assertSame([$refused, $refused, $refused, SettlementKind::Dead], $kinds);
+    }
+
+    /** @param list<string> $expected patterns of the lines */
+    #[TestWith([
+        4.0,
+        [
+            '/^warning: .* is not available: away$/',
+            '/^info: The engine is available again after [3-7](\.\d)? s/',
+        ],
+    ])]
+    #[TestWith([
+        60.0,
+        [
+            '/^warning: .* is not available: away$/',
+            '/^warning: The lease of the agent .* has ended/',
+            '/^warning: .* is not available: away$/',
+            '/^info: The engine is available again after [56]\d(\.\d)? s/',
+        ],
+    ])]
+    public function testAnOutageOfTheEngineIsLoggedOnceAndItsEndToo(float $seconds, array $expected): void
+    {
+        $memory = new MemoryBroker(new MemoryEngine());
+        $broker = self::createStub(Broker::class);
+        foreach (get_class_methods(Broker::class) as $method) {
+            $real = (new \ReflectionMethod($memory, $method))->getClosure($memory);
+            $broker->method($method)->willReturnCallback(fn(mixed ...$given): mixed => $this->isUnavailable
+                ? throw BrokerUnavailableException::at('engine', 'away')
+                : $real(...$given));
+        }
+        $log = new RecordedLog();
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $agent = new Agent($broker, 'queue', 2, $keys, logger: $log, createPool: fn(): Executor => $this->pool());
+        $ended = async($agent->run(...));
+        delay(5.0);
+        $this->isUnavailable = true;
+        delay($seconds);
+        $this->isUnavailable = false;
+        delay(10.0);
+        $agent->close();
+        $ended->await();
+
+        $isAboutServing = static fn(string $line): bool => str_starts_with($line, 'info: Serving the queue');
+        $lines = array_values(array_filter(
+            $log->lines('warning', 'info'),
+            static fn(string $line): bool => !$isAboutServing($line),
+        ));
+        self::assertCount(\count($expected), $lines, implode("\n", $lines));
+        foreach ($expected as $i => $pattern) {
+            self::assertMatchesRegularExpression($pattern, $lines[$i]);
+        }
     }
 
     public function testALostAgentIsLogged(): void

@@ -1,0 +1,51 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Psr\Log\LoggerInterface;
+use Spindle\Internal\Clock;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\LeaseLostException;
+
+/** Logs when an agent's engine becomes unavailable, and when it is available again. All leases share this object. */
+final class EngineState
+{
+    private ?float $unavailableSince = null;
+
+    /** @var array<string, true> reasons that were logged since the engine became unavailable or the lease was lost */
+    private array $loggedReasons = [];
+
+    public function __construct(private readonly LoggerInterface $logger, private readonly string $queue) {}
+
+    public function unavailable(BrokerUnavailableException $failure): void
+    {
+        $this->unavailableSince ??= Clock::now();
+        $reason = $failure->getMessage();
+        if (!isset($this->loggedReasons[$reason])) {
+            $this->loggedReasons[$reason] = true;
+            $this->logger->warning($reason);
+        }
+    }
+
+    public function leaseLost(LeaseLostException $lost): void
+    {
+        $this->loggedReasons = [];
+        $this->logger->warning($lost->getMessage());
+    }
+
+    public function available(): void
+    {
+        if ($this->unavailableSince === null) {
+            return;
+        }
+        $seconds = round(Clock::now() - $this->unavailableSince, 1);
+        $this->unavailableSince = null;
+        $this->loggedReasons = [];
+        $this->logger->info(
+            'The engine is available again after {seconds} s (queue {queue})',
+            ['seconds' => $seconds, 'queue' => $this->queue],
+        );
+    }
+}
