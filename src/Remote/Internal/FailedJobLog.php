@@ -43,9 +43,12 @@ final class FailedJobLog
             'attempt' => $attempt,
             'id' => Job::givenId($id),
             'reason' => rtrim(Excerpt::of(explode("\n", $reason, 2)[0], self::MAX_REASON_BYTES), '.'),
-            'next' => $delay === null
-                ? "The job is a dead letter now; see spindle queue show {$this->queue} " . Job::givenId($id)
-                : \sprintf('The job can be tried again in %s s', round($delay, 1)),
+            'next' => match (true) {
+                $delay === null => "The job is a dead letter now; see spindle queue show {$this->queue} "
+                    . Job::givenId($id),
+                round($delay, 1) > 0 => \sprintf('The job is tried again after %s s', round($delay, 1)),
+                default => 'The job is tried again now',
+            },
         ]);
     }
 

@@ -45,12 +45,14 @@ final class FailedJobLogTest extends TidyTestCase
     {
         $this->log->add('order-7', 2, "DomainException: no stock.\n#0 shop.php(3)", 1.25);
         $this->log->add('#8', 5, str_repeat('länger ', 200), null);
+        $this->log->add('order-9', 1, 'no stock', 0.0);
 
         self::assertSame(
             'Attempt 2 of the job order-7 of the queue mails has failed: DomainException: no stock.'
-                . ' The job can be tried again in 1.3 s',
+                . ' The job is tried again after 1.3 s',
             $this->lines[0],
         );
+        self::assertStringEndsWith('no stock. The job is tried again now', $this->lines[2]);
         self::assertStringStartsWith('Attempt 5 of the job 8 of the queue mails has failed: länger ', $this->lines[1]);
         self::assertStringEndsWith('. The job is a dead letter now; see spindle queue show mails 8', $this->lines[1]);
         self::assertLessThan(700, \strlen($this->lines[1]));
