@@ -291,11 +291,7 @@ final class Agent implements Lifecycle, Statistics
                 if ($failure instanceof BrokerRefusedException && !$this->hasClaimed) {
                     throw $failure; // an operator has to change the configuration
                 }
-                match (true) {
-                    $failure instanceof BrokerRefusedException => $this->logger->error($failure->getMessage()),
-                    $failure instanceof LeaseLostException => $engine->leaseLost($failure),
-                    default => $engine->unavailable($failure),
-                };
+                $engine->failed($failure);
                 $this->pools->queueStatistics = [];
                 $formerOwner ??= $run->idleOwner();
                 if ($formerOwner !== null) {

@@ -6,6 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Psr\Log\LoggerInterface;
 use Spindle\Internal\Clock;
+use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\LeaseLostException;
 
@@ -14,7 +15,7 @@ final class EngineState
 {
     private ?float $unavailableSince = null;
 
-    /** @var array<string, true> reasons that were logged since the engine became unavailable or the lease was lost */
+    /** @var array<string, true> logged reasons since the engine became unavailable, or since another failure */
     private array $loggedReasons = [];
 
     public function __construct(private readonly LoggerInterface $logger, private readonly string $queue) {}
@@ -29,10 +30,17 @@ final class EngineState
         }
     }
 
-    public function leaseLost(LeaseLostException $lost): void
+    public function failed(BrokerUnavailableException|LeaseLostException|BrokerRefusedException $failure): void
     {
+        if ($failure instanceof BrokerUnavailableException) {
+            $this->unavailable($failure);
+
+            return;
+        }
         $this->loggedReasons = [];
-        $this->logger->warning($lost->getMessage());
+        $failure instanceof LeaseLostException
+            ? $this->logger->warning($failure->getMessage())
+            : $this->logger->error($failure->getMessage());
     }
 
     public function available(): void
