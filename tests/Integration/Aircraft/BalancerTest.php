@@ -104,6 +104,30 @@ final class BalancerTest extends ServeTestCase
         );
     }
 
+    public function testRestartsOneAfterAnotherLoseNoRequest(): void
+    {
+        [$balancer, $firstPort, $otherPort] = $this->balance();
+        [$first, $other] = [$this->first, $this->serve];
+        self::assertNotNull($first);
+        self::assertNotNull($other);
+        $restarted = false;
+        $statuses = [];
+        $ask = function () use ($balancer, &$restarted, &$statuses): void {
+            while (!$restarted) {
+                $status = $this->get('/', "tcp://{$balancer}")->status;
+                $statuses[$status] = ($statuses[$status] ?? 0) + 1;
+            }
+        };
+        $load = array_map(static fn(): Future => Async::run($ask)->ignore(), range(1, 4));
+        $this->restart($first, $firstPort);
+        $this->first = $this->serve;
+        $this->restart($other, $otherPort);
+        $restarted = true;
+        await($load);
+
+        self::assertSame([200], array_keys($statuses), json_encode($statuses, \JSON_THROW_ON_ERROR));
+    }
+
     public function testWhatNginxIsToldInItsContainerItUnderstands(): void
     {
         $balancer = $this->startNginxWith(
@@ -134,6 +158,16 @@ final class BalancerTest extends ServeTestCase
         );
 
         return [$balancer, self::port($first), self::port($other)];
+    }
+
+    /** Stops a server while the event loop runs, and starts another one at its port. */
+    private function restart(Process $server, string $port): void
+    {
+        $server->signal(\SIGTERM);
+        Eventually::holds(static fn(): bool => !$server->isRunning(), 'it has ended', 10);
+        self::assertSame(0, $server->getExitCode());
+        $this->start(self::APP, ['--processes', '1', '--listen', "127.0.0.1:{$port}"]);
+        $this->awaitLogged('Listening on');
     }
 
     private static function port(string $address): string
