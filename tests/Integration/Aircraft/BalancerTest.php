@@ -110,6 +110,7 @@ final class BalancerTest extends ServeTestCase
         [$first, $other] = [$this->first, $this->serve];
         self::assertNotNull($first);
         self::assertNotNull($other);
+        /** @var bool $restarted changes while the load runs */
         $restarted = false;
         $statuses = [];
         $ask = function () use ($balancer, &$restarted, &$statuses): void {

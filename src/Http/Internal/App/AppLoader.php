@@ -40,7 +40,11 @@ final class AppLoader
             throw AppException::missing($file);
         }
 
-        return self::resolve($file, $file, self::call($file, static fn(): mixed => require $path), true);
+        // Code of the file has no class scope and no variables, as in a script.
+        $require = \Closure::bind(static fn(): mixed => require func_get_arg(0), null, null);
+
+        // @phpstan-ignore arguments.count (a parameter would be a variable of the file)
+        return self::resolve($file, $file, self::call($file, static fn(): mixed => $require($path)), true);
     }
 
     /**

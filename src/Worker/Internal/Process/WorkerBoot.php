@@ -169,13 +169,13 @@ final class WorkerBoot
     /** Loads a file, and makes its variables global, as if PHP had loaded the file in the global scope. */
     private static function load(string $file): void
     {
-        (static function () use ($file): void {
-            require_once $file;
-            unset($file);
+        $load = \Closure::bind(static function (): void {
+            require_once func_get_arg(0);
             foreach (get_defined_vars() as $name => $value) {
                 $GLOBALS[$name] = $value;
             }
-        })();
+        }, null, null);
+        $load($file); // @phpstan-ignore arguments.count (a parameter would be a variable of the file)
     }
 
     /** @return bool true in each fork (a worker); false in the host, after the pool has closed the connection */

@@ -105,6 +105,21 @@ trait PreparesWorkers
         self::assertSame(42, $pool->submit(static fn(): mixed => $GLOBALS['answer'])->await());
     }
 
+    public function testTheCodeOfTheBootstrapFileHasNoClassAndNoOtherVariables(): void
+    {
+        $pool = $this->pool(1, bootstrap: $this->file(
+            'bootstrap.php',
+            '<?php $before = $file ?? "no variable";'
+                . ' $class = (new ReflectionFunction(static fn() => 1))->getClosureScopeClass();'
+                . ' $file = $class?->getName() ?? "no class";',
+        ));
+
+        self::assertSame(
+            ['no variable', 'no class'],
+            $pool->submit(static fn(): array => [$GLOBALS['before'], $GLOBALS['file'] ?? null])->await(),
+        );
+    }
+
     public function testWorkersDrawDifferentNumbersAlthoughTheBootstrapHasDrawnOne(): void
     {
         $pool = $this->pool(3, bootstrap: $this->file('bootstrap.php', '<?php @lcg_value(); mt_rand();'));

@@ -63,6 +63,18 @@ final class AppLoaderTest extends TestCase
         self::assertSame('found', (string) $application->handle(new ServerRequest('GET', '/'))->getBody());
     }
 
+    public function testTheCodeOfTheFileHasNoClassAndNoVariables(): void
+    {
+        $application = AppLoader::load($this->file(
+            'app.php',
+            '<?php $variables = array_keys(get_defined_vars());'
+                . ' return fn() => Spindle\Http\Response::json(['
+                . '$variables, (new ReflectionFunction(fn() => 1))->getClosureScopeClass()?->getName()]);',
+        ));
+
+        self::assertSame('[[],null]', (string) $application->handle(new ServerRequest('GET', '/'))->getBody());
+    }
+
     /** @return iterable<string, array{string, string}> */
     public static function noApps(): iterable
     {
