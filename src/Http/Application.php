@@ -31,7 +31,7 @@ final readonly class Application implements RequestHandlerInterface
      * @param array<string, Statistics>      $statistics pools and other objects that the metrics and the status page
      *     show, by name
      * @param array<string, \Closure(): mixed> $checks    health checks by name; `/healthz` answers 503 when one of them
-     *     throws or takes longer than 0.7 seconds
+     *     throws, returns false, or takes longer than 0.7 seconds
      * @param HttpServerOptions              $options    limits, deadlines, and certificates by host name (SNI)
      *
      * @throws \TypeError when $statistics or $checks has a value of another type

@@ -19,6 +19,8 @@ final class Checks
 
     public const LATE = 'It took longer than ' . self::TIMEOUT_SECONDS . ' s';
 
+    private const RETURNED_FALSE = 'It returned false';
+
     /**
      * Running checks by name: a future of the failure's reason (null for success), and the time by {@see Clock::now()}
      * from which the check is late.
@@ -60,9 +62,7 @@ final class Checks
     {
         $reason = async(function () use ($name, $check): ?string {
             try {
-                $check();
-
-                return null;
+                return $check() === false ? self::RETURNED_FALSE : null;
             } catch (\Throwable $failure) {
                 return $failure->getMessage();
             } finally {

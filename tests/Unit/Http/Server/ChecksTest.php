@@ -25,6 +25,8 @@ final class ChecksTest extends TestCase
             'fails' => static fn() => throw new \RuntimeException('no such table'),
             'is cancelled by itself' => static fn() => throw new CancelledException(),
             'suspends' => static fn() => delay(0.01),
+            'returns false' => static fn(): bool => false,
+            'returns another value' => static fn(): array => [],
         ]);
 
         self::assertSame(
@@ -33,6 +35,8 @@ final class ChecksTest extends TestCase
                 'fails' => 'no such table',
                 'is cancelled by itself' => 'The operation was cancelled',
                 'suspends' => null,
+                'returns false' => 'It returned false',
+                'returns another value' => null,
             ],
             $results,
         );
@@ -86,7 +90,7 @@ final class ChecksTest extends TestCase
     }
 
     /**
-     * @param array<string, \Closure(): void> $checks
+     * @param array<string, \Closure(): mixed> $checks
      *
      * @return array<string, string|null>
      */
