@@ -37,13 +37,11 @@ final class AppException extends \RuntimeException implements SpindleException
     }
 
     /** @internal */
-    public static function threw(string $app, \Throwable $failure): self
+    public static function threw(string $app, \Throwable $failure, string $position): self
     {
         return new self(
             $app,
-            "{$app} threw "
-                . $failure::class
-                . ": {$failure->getMessage()} ({$failure->getFile()}, line {$failure->getLine()})",
+            "{$app} threw " . $failure::class . ": {$failure->getMessage()} ({$position})",
             $failure,
         );
     }

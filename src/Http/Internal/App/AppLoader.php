@@ -109,7 +109,25 @@ final class AppLoader
         } catch (\ParseError $error) {
             throw AppException::malformed($file, $error);
         } catch (\Throwable $failure) {
-            throw AppException::threw($file, $failure);
+            throw AppException::threw($file, $failure, self::position($failure));
         }
+    }
+
+    /** Returns file and line of the application's call that threw, if Spindle's code threw; else of the exception. */
+    private static function position(\Throwable $failure): string
+    {
+        $source = \dirname(__DIR__, 3) . \DIRECTORY_SEPARATOR;
+        $calls = [['file' => $failure->getFile(), 'line' => $failure->getLine()], ...$failure->getTrace()];
+        foreach ($calls as $call) {
+            $file = $call['file'] ?? $source;
+            if ($file === __FILE__) {
+                break;
+            }
+            if (isset($call['line']) && !str_starts_with($file, $source)) {
+                return "{$file}, line {$call['line']}";
+            }
+        }
+
+        return "{$failure->getFile()}, line {$failure->getLine()}";
     }
 }

@@ -86,6 +86,14 @@ final class AppLoaderTest extends TestCase
             "\n throw new DomainException('no database');",
             'app.php threw DomainException: no database (PATH, line 2)',
         ];
+        yield 'an exception of Spindle' => [
+            "\n\n new Spindle\Http\Middleware\BodyLimit(-1);",
+            '(PATH, line 3)',
+        ];
+        yield 'an exception of Spindle that a function of the application causes' => [
+            "\n\n array_map(fn(int \$size) => new Spindle\Http\Middleware\BodyLimit(\$size), [-1]);",
+            '(PATH, line 3)',
+        ];
         yield 'an exception of the factory' => [
             "return fn() => throw new DomainException('no database');",
             'app.php threw DomainException: no database',
