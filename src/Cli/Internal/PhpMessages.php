@@ -16,12 +16,19 @@ final class PhpMessages
 
     private function __construct() {}
 
-    /** Logs messages of this process and its forks. A fatal error of a fork is reported only by the parent process. */
-    public static function logTo(LoggerInterface $log): void
+    /**
+     * Logs messages of this process and its forks. A fatal error of a fork is reported only by the parent process.
+     *
+     * @param \Closure(): array<string, string> $context returns the context of a message that is not fatal
+     */
+    public static function logTo(LoggerInterface $log, \Closure $context): void
     {
         PhpSettings::set('display_errors', '0');
         PhpSettings::set('log_errors', '0');
-        set_error_handler(static function (int $level, string $message, string $file, int $line) use ($log): bool {
+        set_error_handler(static function (int $level, string $message, string $file, int $line) use (
+            $log,
+            $context,
+        ): bool {
             if ((error_reporting() & $level) === 0) {
                 return false; // then PHP stores the message, so that error_get_last() returns it
             }
@@ -31,6 +38,7 @@ final class PhpMessages
                 $message,
                 $file,
                 $line,
+                $context(),
             );
 
             return true;
@@ -47,12 +55,19 @@ final class PhpMessages
         });
     }
 
-    private static function log(LoggerInterface $log, string $level, string $message, string $file, int $line): void
-    {
+    /** @param array<string, string> $context */
+    private static function log(
+        LoggerInterface $log,
+        string $level,
+        string $message,
+        string $file,
+        int $line,
+        array $context = [],
+    ): void {
         $log->log(
             $level,
             'PHP: {message} ({file}, line {line})',
-            ['message' => $message, 'file' => $file, 'line' => $line],
+            ['message' => $message, 'file' => $file, 'line' => $line] + $context,
         );
     }
 

@@ -72,6 +72,29 @@ final class ServeOutputTest extends ServeTestCase
         };
         PHP;
 
+    public function testEntriesAboutTheHandlersCodeHaveTheIdOfItsRequest(): void
+    {
+        $this->serve(<<<'PHP'
+            return new Spindle\Http\MiddlewareStack(static function ($request): Spindle\Http\Response {
+                echo 'printed';
+                error_log('reported');
+                trigger_error('warned', E_USER_WARNING);
+                ob_start();
+                return Spindle\Http\Response::text('answered');
+            }, new Spindle\Http\Middleware\RequestId());
+            PHP, ['--processes', '1']);
+        $ids = [
+            $this->get('/same')->headers['x-request-id'][0],
+            $this->get('/same')->headers['x-request-id'][0],
+        ];
+        $this->awaitLogged('printed 7 bytes', 2);
+        foreach (['printed 7 bytes', 'error reported', 'PHP: warned', 'left output buffers'] as $text) {
+            $log = (string) $this->serve?->getErrorOutput();
+            preg_match_all("/ {$text}.* \(request id (\w+)\)$/m", $log, $logged);
+            self::assertSame($ids, $logged[1], $text);
+        }
+    }
+
     /** @return iterable<string, array{string, string}> the target, the log entry after its name */
     public static function prints(): iterable
     {

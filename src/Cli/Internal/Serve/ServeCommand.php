@@ -9,6 +9,7 @@ use Revolt\EventLoop\Driver\StreamSelectDriver;
 use Spindle\Cli\Internal\ExitStatus;
 use Spindle\Cli\Internal\PhpMessages;
 use Spindle\Cli\Internal\StandardErrorLog;
+use Spindle\Http\Internal\Server\RequestName;
 use Spindle\Http\Supervisor;
 use Symfony\Component\Console\Attribute\AsCommand;
 use Symfony\Component\Console\Command\Command;
@@ -155,7 +156,7 @@ final class ServeCommand extends Command
         $problem = Supervisor::restartPhp();
         $error = $output instanceof ConsoleOutputInterface ? $output->getErrorOutput() : $output;
         $log = new StandardErrorLog($options->json, $error->isDecorated(), $options->quiet);
-        PhpMessages::logTo($log);
+        PhpMessages::logTo($log, RequestName::logFields(...));
         if ($problem !== null) {
             $log->warning(
                 'Calls of header(), setcookie(), http_response_code() and session_start() in a handler'

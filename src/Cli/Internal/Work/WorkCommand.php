@@ -162,7 +162,7 @@ final class WorkCommand extends Command
         $options = WorkOptions::of($input);
         $error = $output instanceof ConsoleOutputInterface ? $output->getErrorOutput() : $output;
         $log = new StandardErrorLog($options->json, $error->isDecorated(), $options->quiet);
-        PhpMessages::logTo($log);
+        PhpMessages::logTo($log, static fn(): array => []);
 
         return (new AgentProcess($options, $log))->run();
     }

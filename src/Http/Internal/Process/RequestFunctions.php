@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Process;
 
 use Psr\Log\LoggerInterface;
+use Spindle\Http\Internal\Server\RequestName;
 use Spindle\Http\UnsupportedFunctionException;
 use Spindle\Internal\Warnings;
 
@@ -76,7 +77,7 @@ final class RequestFunctions
     {
         $file = (string) \ini_get('error_log');
         if ($file === '' && self::$log !== null) {
-            self::$log->error('{message}', ['message' => $message]);
+            self::$log->error('{message}', ['message' => $message] + RequestName::logFields());
 
             return true;
         }

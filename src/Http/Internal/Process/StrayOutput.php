@@ -34,7 +34,11 @@ final class StrayOutput
     /** A buffer that has held more bytes than this is replaced, because PHP does not make a large buffer smaller. */
     private const MAX_BUFFER_BYTES = 1_048_576;
 
-    /** @var array<string, array{int, string}> by the request's name: number of printed bytes, and the first bytes */
+    /**
+     * Keys: name and log context of the request. Values: number of printed bytes, the first bytes, name, context.
+     *
+     * @var array<string, array{int, string, string, array<string, string>}>
+     */
     private array $printed = [];
 
     /** Whether the outermost buffer belongs to this object. */
@@ -87,9 +91,7 @@ final class StrayOutput
             while (ob_get_level() > $own && Warnings::suppressed(ob_end_clean(...)));
             $this->log(
                 '{printer} left output buffers of ob_start() open. They were closed, and their contents were dropped',
-                [
-                    'printer' => self::printer(RequestName::current()),
-                ],
+                ['printer' => self::printer(RequestName::current())] + RequestName::logFields(),
             );
         }
         if (!$this->capturing) {
@@ -103,12 +105,12 @@ final class StrayOutput
         [$printed, $this->printed] = [$this->printed, []];
         $this->reporting = true;
         try {
-            foreach ($printed as $name => [$bytes, $text]) {
+            foreach ($printed as [$bytes, $text, $name, $request]) {
                 $this->log('{printer} printed {bytes}, which are not part of the response: {text}', [
                     'printer' => self::printer($name),
                     'bytes' => $bytes === 1 ? '1 byte' : "{$bytes} bytes",
                     'text' => $text . ($bytes > \strlen($text) ? '...' : ''),
-                ]);
+                ] + $request);
             }
         } finally {
             $this->reporting = false;
@@ -158,17 +160,14 @@ final class StrayOutput
 
     private function record(string $bytes): void
     {
-        $name = RequestName::current();
-        if (!isset($this->printed[$name]) && \count($this->printed) >= self::MAX_PRINTERS) {
-            $name = self::OTHERS;
+        [$name, $request] = [RequestName::current(), RequestName::logFields()];
+        $key = "{$name} " . implode(' ', $request);
+        if (!isset($this->printed[$key]) && \count($this->printed) >= self::MAX_PRINTERS) {
+            [$name, $request, $key] = [self::OTHERS, [], self::OTHERS];
         }
-        [$count, $text] = $this->printed[$name] ?? [0, ''];
-        $this->printed[$name] = [
-            $count + \strlen($bytes),
-            \strlen($text) < self::MAX_TEXT_BYTES
-                ? $text . substr($bytes, 0, self::MAX_TEXT_BYTES - \strlen($text))
-                : $text,
-        ];
+        [$count, $text] = $this->printed[$key] ?? [0, ''];
+        $text .= substr($bytes, 0, max(0, self::MAX_TEXT_BYTES - \strlen($text)));
+        $this->printed[$key] = [$count + \strlen($bytes), $text, $name, $request];
         $this->hasLargeBuffer = $this->hasLargeBuffer || \strlen($bytes) > self::MAX_BUFFER_BYTES;
         if (!$this->queued) {
             $this->queued = true;

@@ -24,14 +24,15 @@ final readonly class RequestName
      */
     public static function current(): string
     {
-        foreach (debug_backtrace(0, self::MAX_FRAMES) as $frame) {
-            $isHandling = ($frame['class'] ?? '') === Connection::class && $frame['function'] === 'handle';
-            if ($isHandling && ($frame['args'][0] ?? null) instanceof Head) {
-                return self::name($frame['args'][0]);
-            }
-        }
+        $handling = self::handling();
 
-        return '';
+        return $handling === null ? '' : self::name($handling[1]);
+    }
+
+    /** @return array<string, string> context of log entries about the request of {@see current()}; empty without one */
+    public static function logFields(): array
+    {
+        return (self::handling()[0] ?? null)?->exchange?->logFields() ?? [];
     }
 
     /** Returns method and route, such as "GET /aircraft/{number}"; method and path if no router set a route. */
@@ -90,6 +91,20 @@ final readonly class RequestName
         $more = \count($exchanges) - \count($named);
 
         return ' while these requests were open: ' . implode(', ', $named) . ($more === 0 ? '' : " and {$more} more");
+    }
+
+    /** @return array{Connection, Head}|null what handles a request in the current call stack */
+    private static function handling(): ?array
+    {
+        foreach (debug_backtrace(\DEBUG_BACKTRACE_PROVIDE_OBJECT, self::MAX_FRAMES) as $frame) {
+            $connection = $frame['object'] ?? null;
+            $head = $frame['args'][0] ?? null;
+            if ($connection instanceof Connection && $frame['function'] === 'handle' && $head instanceof Head) {
+                return [$connection, $head];
+            }
+        }
+
+        return null;
     }
 
     /** @return list<ServerExchange> */
