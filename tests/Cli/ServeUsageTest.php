@@ -76,7 +76,12 @@ final class ServeUsageTest extends SpindleCommandTestCase
         yield 'memory' => [
             ['--max-memory', '1T'],
             "option --max-memory: '1T' is not allowed; give a number of bytes, or a number with K, M or G such as 500M,"
-            . ' at least 1',
+            . ' at least 1M',
+        ];
+        yield 'memory without its unit' => [
+            ['--max-memory', '200'],
+            "option --max-memory: '200' is not allowed; give a number of bytes, or a number with K, M or G such as"
+            . ' 500M, at least 1M',
         ];
         yield 'more memory than there can be' => [
             ['--max-memory', '9999999999G'],

@@ -186,12 +186,9 @@ final class ServeOptions
         if ($text === null) {
             return null;
         }
+        $allowed = 'a number of bytes, or a number with K, M or G such as 500M, at least 1M';
         if (preg_match('/^([1-9]\d*)([KMG]?)$/D', $text, $match) !== 1) {
-            throw UsageException::option(
-                '--max-memory',
-                $text,
-                'a number of bytes, or a number with K, M or G such as 500M, at least 1',
-            );
+            throw UsageException::option('--max-memory', $text, $allowed);
         }
         $number = filter_var($match[1], \FILTER_VALIDATE_INT);
         $bytesPerUnit = self::UNITS[$match[2]];
@@ -199,7 +196,9 @@ final class ServeOptions
             throw UsageException::option('--max-memory', $text, 'less than 8589934592G');
         }
 
-        return $number * $bytesPerUnit;
+        return $number * $bytesPerUnit >= self::UNITS['M']
+            ? $number * $bytesPerUnit
+            : throw UsageException::option('--max-memory', $text, $allowed);
     }
 
     private static function seconds(GivenOptions $given, string $name): ?float
