@@ -11,6 +11,7 @@ use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Scale;
+use Spindle\Tests\Text;
 use Symfony\Component\Process\Process;
 
 /** SIGHUP loads the code again, and no request is lost. */
@@ -32,6 +33,27 @@ final class ServeReloadTest extends ServeTestCase
     protected function deadline(): int
     {
         return 120;
+    }
+
+    public function testAReloadAfterAMoveOfTheAccessLogContinuesInANewFile(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            return new Spindle\Http\MiddlewareStack(
+                static fn() => Spindle\Http\Response::text('answered'),
+                Spindle\Http\Middleware\AccessLog::toFile('access.log'),
+            );
+            PHP, ['--processes', '2']);
+        $this->get('/before');
+        rename($this->path('access.log'), $this->path('access.log.1'));
+        $this->get('/moved');
+        $server->signal(\SIGHUP);
+        $this->awaitLogged(' Reloaded');
+        Eventually::holds(fn(): bool => $this->get('/new')->status === 200
+            && str_contains(implode("\n", Text::lines($this->path('access.log'))), '/new'), 'the new file has it');
+
+        $moved = implode("\n", Text::lines($this->path('access.log.1')));
+        self::assertStringContainsString('GET /before ', $moved);
+        self::assertStringContainsString('GET /moved ', $moved);
     }
 
     public function testUnderLoadNoRequestFailsAndTheNewCodeAnswers(): void
