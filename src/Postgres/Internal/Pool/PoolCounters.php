@@ -39,7 +39,7 @@ final class PoolCounters
         $count = 0;
         foreach (self::BOUNDS as $index => $bound) {
             $count += $this->waits[$index] ?? 0;
-            $histogram['wait_seconds_le_' . strtolower((string) $bound) . '_total'] = $count;
+            $histogram[strtolower(\sprintf('wait_seconds_le_%g_total', $bound))] = $count; // ignores PHP's "precision"
         }
 
         return [...$histogram, 'wait_seconds_total' => $this->waitSeconds];
