@@ -79,11 +79,14 @@ final class StatusPageTest extends TestCase implements Statistics
             self::columns($page, 'routes', 0, 1, 4),
         );
         self::assertSame([[(string) $this->server?->getPid(), '37']], self::columns($page, 'processes', 0, 2));
-        self::assertSame('jobs | 3 of 4 in use | waiting | 1,234 | spent | 1.5 s | done | 5', $page->evaluate(<<<'JS'
-            [...document.querySelectorAll('.pool :is(h3, .head .when, dt, dd:nth-of-type(even))')]
-                .map(node => node.textContent)
-                .join(' | ')
-            JS));
+        self::assertSame(
+            'jobs | 3 of 4 in use | waiting | 1,234 | spent | 1.5 s | done | 5 | wait seconds ≤ 0.5 | 7',
+            $page->evaluate(<<<'JS'
+                [...document.querySelectorAll('.pool :is(h3, .head .when, dt, dd:nth-of-type(even))')]
+                    .map(node => node.textContent)
+                    .join(' | ')
+                JS),
+        );
         self::assertSame('75%', $page->evaluate("document.querySelector('.meter i').style.width"));
         self::assertSame([], $page->complaints);
     }
@@ -246,7 +249,14 @@ final class StatusPageTest extends TestCase implements Statistics
 
     public function statistics(): array
     {
-        return ['in_use' => 3, 'max' => 4, 'waiting' => 1234, 'done_total' => 5, 'spent_seconds' => 1.5];
+        return [
+            'in_use' => 3,
+            'max' => 4,
+            'waiting' => 1234,
+            'done_total' => 5,
+            'wait_seconds_le_0.5_total' => 7,
+            'spent_seconds' => 1.5,
+        ];
     }
 
     private static function handle(ServerRequestInterface $request): Response
