@@ -32,11 +32,11 @@ final readonly class MetricsPage
         ## Pools
 
         The statistics that an application registers with `Application::$statistics` become metrics named
-        `spindle_pool_…` with the label `pool`. A metric whose name ends in `_total` is a counter, and every other
-        metric is a gauge. Values with names such as `wait_seconds_le_0.5_total` become one histogram, here
-        `spindle_pool_wait_seconds` with the labels `pool` and `le`. So `histogram_quantile(0.95, sum by (le)
-        (rate(spindle_pool_wait_seconds_bucket[5m])))` is the 95th percentile of the waits for a connection. The
-        sections below describe what `statistics()` of each class returns.
+        `spindle_pool_…` with the label `pool`. Values with names such as `wait_seconds_le_0.5_total` become one
+        histogram together with their sum, `wait_seconds_total`. Here the histogram is `spindle_pool_wait_seconds` with
+        the labels `pool` and `le`. Any other value whose name ends in `_total` becomes a counter, and the rest become
+        gauges. `histogram_quantile(0.95, sum by (le) (rate(spindle_pool_wait_seconds_bucket[5m])))` is the 95th
+        percentile of the waits for a connection. The sections below describe what `statistics()` of each class returns.
 
         MARKDOWN;
 
