@@ -25,7 +25,8 @@ final class Exposition
     {
         $pairs = [];
         foreach ($labels as $label => $content) {
-            $pairs[] = "{$label}=\"" . self::escape((string) $content) . '"';
+            $text = \is_float($content) ? \sprintf('%g', $content) : (string) $content; // not PHP's "precision"
+            $pairs[] = "{$label}=\"" . self::escape($text) . '"';
         }
         $this->text .= $name
             . ($pairs === [] ? '' : '{' . implode(',', $pairs) . '}')

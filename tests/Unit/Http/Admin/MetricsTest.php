@@ -58,6 +58,7 @@ final class MetricsTest extends TestCase
 
     public function testTheHistogramIsCumulative(): void
     {
+        $precision = (string) ini_set('precision', '17'); // as in some php.ini files
         $exposed = self::of(
             FixedOverview::process(pid: 1, count: 3, durationCounts: [1, 0, 2]),
             FixedOverview::process(
@@ -66,6 +67,7 @@ final class MetricsTest extends TestCase
                 durationCounts: [2, \count(HttpServerStatistics::DURATION_BOUNDS) => 5],
             ),
         );
+        ini_set('precision', $precision);
         $name = 'spindle_http_request_duration_seconds';
 
         self::assertSame('histogram', $exposed->types[$name]);
