@@ -14,8 +14,8 @@ use Spindle\Internal\FreeMemory;
  * the values in $_POST ({@see NameTree}), so handlers get the same data under Spindle and under PHP-FPM.
  *
  * The body is read from its beginning to its end, piece by piece. Each read can suspend the fiber. After a cancellation
- * or an exception, no part of the form is kept. After JSON or a urlencoded form, the parser restores the body's
- * position.
+ * or an exception, no part of the form is kept. After JSON or a urlencoded form, the position of a seekable body is
+ * restored.
  */
 final readonly class BodyParser
 {
