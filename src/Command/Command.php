@@ -71,7 +71,8 @@ final class Command
     /**
      * Returns a command that runs a line with `/bin/sh -c`. The line must contain no untrusted input.
      *
-     * No shell is started if the line is only a program (no built-in) with plain or quoted arguments. Effects:
+     * No shell is started if the line is only a program (no built-in) with plain or quoted arguments. This has two
+     * effects:
      * - If signal n kills the program, the result has that signal. With a shell, the result may have exit code 128 + n.
      * - The program also gets environment variables whose names are not identifiers. A shell may drop such variables.
      *

@@ -102,8 +102,8 @@ final class Launcher implements LauncherEvents
     }
 
     /**
-     * Sends a CONFIGURE frame. Each launcher checks whether it can run the largest share. So all launchers accept, or
-     * none.
+     * Sends a CONFIGURE frame. Each launcher checks whether it can run the largest share. So all launchers accept their
+     * frames, or none.
      *
      * @param bool $isPaused whether the launcher starts no commands; running commands continue in any case
      */

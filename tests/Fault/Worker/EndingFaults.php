@@ -142,17 +142,7 @@ trait EndingFaults
     {
         $pool = $this->poolWithoutSharedMemory();
         self::outcome($pool->submit(new Call('square', 1)));
-        $slow = $pool->submit(new Call('sleep', $this->path('slow'), 0.2));
-        $cancellation = new DeferredCancellation();
-        $late = $pool->submit(new Call('sleep', $this->path('late')), $cancellation->getCancellation());
-        self::pidIn($this->path('slow'));
-        $cancellation->cancel();
-
-        self::assertSame('slept', self::outcome($slow));
-        $outcome = self::outcome($late);
-        self::assertInstanceOf(CancelledException::class, $outcome);
-        self::assertNull($outcome->getPrevious());
-        self::assertUsable($pool);
+        $this->assertATaskBehindASlowOneIsCancelled($pool);
         self::assertFileDoesNotExist($this->path('late'));
     }
 
@@ -163,17 +153,7 @@ trait EndingFaults
             self::assertUsable($pool, 100); // tiny tasks are sent together
         }
         $pool->submit(new Call('sleep', $this->path('first'), 0.002)); // the next two tasks are one batch
-        $slow = $pool->submit(new Call('sleep', $this->path('slow'), 0.2));
-        $cancellation = new DeferredCancellation();
-        $late = $pool->submit(new Call('sleep', $this->path('late')), $cancellation->getCancellation());
-        self::pidIn($this->path('slow'));
-        $cancellation->cancel();
-
-        self::assertSame('slept', self::outcome($slow));
-        $outcome = self::outcome($late);
-        self::assertInstanceOf(CancelledException::class, $outcome);
-        self::assertNull($outcome->getPrevious());
-        self::assertUsable($pool);
+        $this->assertATaskBehindASlowOneIsCancelled($pool);
     }
 
     public function testWithoutSharedMemoryTheNextTaskOfACancelledOneIsNotCancelled(): void
@@ -241,6 +221,22 @@ trait EndingFaults
             WorkerCrashedException::class,
             self::outcome(Async::run(static fn(): array => iterator_to_array($generator))),
         );
+        self::assertUsable($pool);
+    }
+
+    /** Cancels the task 'late' while the task 'slow' before it is running. */
+    private function assertATaskBehindASlowOneIsCancelled(WorkerPool $pool): void
+    {
+        $slow = $pool->submit(new Call('sleep', $this->path('slow'), 0.2));
+        $cancellation = new DeferredCancellation();
+        $late = $pool->submit(new Call('sleep', $this->path('late')), $cancellation->getCancellation());
+        self::pidIn($this->path('slow'));
+        $cancellation->cancel();
+
+        self::assertSame('slept', self::outcome($slow));
+        $outcome = self::outcome($late);
+        self::assertInstanceOf(CancelledException::class, $outcome);
+        self::assertNull($outcome->getPrevious());
         self::assertUsable($pool);
     }
 

@@ -255,7 +255,7 @@ final class InputSources
 
     /**
      * Yields the records before the record that ends the input (-E). With -L, joins a record that ends with a blank and
-     * the next.
+     * the record after it.
      *
      * @return \Generator<int, string>
      *

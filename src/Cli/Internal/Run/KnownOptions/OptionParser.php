@@ -157,8 +157,8 @@ final class OptionParser
     }
 
     /**
-     * Removes and returns the next word if it is a mode of --progress; otherwise returns "bar". GNU parallel has no
-     * value here.
+     * Removes and returns the next word if it is a mode of --progress; otherwise returns "bar". In GNU parallel, the
+     * option has no value.
      *
      * @param list<string> $following
      */

@@ -52,7 +52,9 @@ const renderFacts = snapshot => {
 
 const pools = new Map();
 const label = name => name.replace(/_(total|seconds|bytes)\b/g, '').replace('_le_', ' ≤ ').replaceAll('_', ' ');
-const figure = (name, value) => /_seconds(?!_le_)/.test(name) ? duration(value) : /_bytes(?!_le_)/.test(name) ? bytes(value) : count(value);
+const figure = (name, value) => /_seconds(?!_le_)/.test(name) ? duration(value)
+  : /_bytes(?!_le_)/.test(name) ? bytes(value)
+    : count(value);
 
 const renderPool = (name, figures, before, seconds) => {
   if (!pools.has(name)) {
