@@ -60,7 +60,10 @@ final class Acceptor
     ) {
         $this->secure = str_starts_with($address, 'tls://');
         $this->hasAddresses = !str_starts_with($address, 'unix://');
-        $this->watcher = EventLoop::onReadable($socket, $this->accept(...));
+        $this->watcher = EventLoop::onReadable($socket, function (): void {
+            $this->accept();
+            $this->service->spareDescriptors->releaseIfNoneIsFree();
+        });
     }
 
     /** Starts to accept again. Called when a connection has ended or a pause is over. */

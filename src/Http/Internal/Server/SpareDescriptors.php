@@ -53,6 +53,14 @@ final class SpareDescriptors
         return 0;
     }
 
+    /** Releases the descriptors if a connection has got the last other one: code may need some to load classes. */
+    public function releaseIfNoneIsFree(): void
+    {
+        if ($this->streams !== [] && NullDevice::open() === null) {
+            $this->release();
+        }
+    }
+
     public function release(): void
     {
         $this->streams = [];
