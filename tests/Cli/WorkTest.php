@@ -703,7 +703,10 @@ final class WorkTest extends TestCase
         self::assertStringNotContainsString('Serving', $process->getErrorOutput());
     }
 
-    public function testAnAgentThatIsStoppedWhileItsBootstrapIsLoadedEnds(): void
+    /** @param list<int> $signals */
+    #[TestWith([[\SIGTERM]])]
+    #[TestWith([[\SIGHUP, \SIGTERM]])]
+    public function testAnAgentThatIsStoppedWhileItsBootstrapIsLoadedEnds(array $signals): void
     {
         $queue = self::newQueue();
         $process = $this->work(
@@ -712,9 +715,10 @@ final class WorkTest extends TestCase
             '',
         );
         Eventually::holds(static fn(): bool => $process->getOutput() === 'loading', 'the file is being loaded');
-        $process->signal(\SIGTERM);
+        array_map($process->signal(...), $signals);
 
-        self::assertSame(0, $process->wait(), $process->getErrorOutput());
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the agent ends');
+        self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
         self::assertStringNotContainsString('Serving', $process->getErrorOutput());
     }
 

@@ -229,7 +229,7 @@ final class AgentProcess
     private function reload(): void
     {
         $this->isReloadRequested = true;
-        while ($this->isReloadRequested && !$this->trial->isRunning()) {
+        while ($this->isReloadRequested && !$this->isStopping && !$this->trial->isRunning()) {
             $failure = $this->loadCurrentCode();
             if (!$this->isReloadRequested && !$this->isStopping) {
                 $failure === null ? $this->replaceWorkers() : $this->log->error("Not reloaded: {$failure}");
