@@ -91,10 +91,14 @@ final class AgentPools
         }
     }
 
-    /** Makes the next call of {@see pool()} create a new pool. The old pool ends when its tasks have ended. */
+    /** Makes the next call of {@see pool()} create a new pool. The old pool ends when its started tasks have ended. */
     public function replacePool(): void
     {
+        $pool = $this->pool;
         $this->pool = null;
+        if ($pool instanceof WorkerPool) {
+            $pool->cancelWaiting(); // the agent hands these tasks to the new pool
+        }
     }
 
     public function close(): void
