@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
+use Spindle\Internal\FileType;
 use Spindle\Internal\SecretFile;
 use Spindle\Internal\Warnings;
 use Spindle\Remote\Internal\FrameKind;
@@ -82,8 +83,9 @@ final class SigningKeys
         if (SecretFile::isExposed($file, $mode)) {
             throw KeyFileException::exposed($file, $mode & 0o777);
         }
+        $path = FileType::streamPath($file);
         $lines = Warnings::suppressed(
-            static fn(): array|false => file($file, \FILE_IGNORE_NEW_LINES | \FILE_SKIP_EMPTY_LINES),
+            static fn(): array|false => file($path, \FILE_IGNORE_NEW_LINES | \FILE_SKIP_EMPTY_LINES),
         );
         if ($lines === false) {
             throw KeyFileException::unreadable($file);

@@ -13,6 +13,7 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Fork\ProgramResult;
 use Spindle\Tests\Processes;
+use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Text;
 use Symfony\Component\Process\Process;
@@ -74,6 +75,16 @@ final class RemoteRunTest extends TestCase
             static fn(): bool => Redis::shared()->command('KEYS', $outcomes) === [],
             'the outcomes that the two runs have received are dropped',
         );
+    }
+
+    public function testTheKeysCanComeFromAPipe(): void
+    {
+        $queue = self::newQueue();
+        $this->work($queue);
+        $url = Redis::shared()->url();
+        $environment = "SPINDLE_BROKER='{$url}' SPINDLE_KEY_FILE=<(echo '" . AgentProgram::KEY . "')";
+
+        self::assertOutcome(0, "1\n", $this->shell("{$environment} \$SPINDLE run --queue {$queue} echo ::: 1"));
     }
 
     public function testFailuresAreTriedAgainAndHaltAsHere(): void
