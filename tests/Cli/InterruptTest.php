@@ -70,6 +70,29 @@ final class InterruptTest extends SpindleCommandTestCase
 
     public function testAnInterruptEndsTheRunWhileALargeJobLogIsRead(): void
     {
+        $process = $this->startWithLargeLog();
+
+        $process->signal(\SIGINT);
+        $process->wait();
+
+        self::assertSame([true, \SIGINT], [$process->hasBeenSignaled(), $process->getTermSignal()]);
+        self::assertSame('', $process->getErrorOutput());
+    }
+
+    public function testARequestToListJobsWaitsUntilALargeJobLogIsRead(): void
+    {
+        $process = $this->startWithLargeLog();
+
+        $process->signal(\SIGUSR1);
+        $process->wait();
+
+        self::assertFalse($process->hasBeenSignaled());
+        self::assertStringStartsWith("spindle: running jobs: 0, finished: 0\n", $process->getErrorOutput());
+    }
+
+    /** Returns while a run reads its job log. */
+    private function startWithLargeLog(): Process
+    {
         $log = fopen($this->path('log'), 'w');
         self::assertNotFalse($log);
         for ($i = 1; $i <= 600_000; ++$i) {
@@ -81,11 +104,7 @@ final class InterruptTest extends SpindleCommandTestCase
         $isOpen = fn(): bool => str_contains((string) shell_exec("ls -l {$links} 2>&1"), $this->path('log'));
         Eventually::holdsByItself($isOpen, 'the job log is open', 10.0);
 
-        $process->signal(\SIGINT);
-        $process->wait();
-
-        self::assertSame([true, \SIGINT], [$process->hasBeenSignaled(), $process->getTermSignal()]);
-        self::assertSame('', $process->getErrorOutput());
+        return $process;
     }
 
     public function testAnInterruptIsHeardBeforeTheFirstJobStarts(): void
@@ -105,6 +124,7 @@ final class InterruptTest extends SpindleCommandTestCase
             $control,
         );
         $interrupts = new Interrupts($console, $control, $statistics);
+        $interrupts->handleEnds();
         posix_kill((int) getmypid(), \SIGINT);
         delay(0.01);
 

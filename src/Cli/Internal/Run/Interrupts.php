@@ -12,8 +12,9 @@ use Spindle\Internal\IgnoredSignals;
 use Spindle\Internal\SignalWatch;
 
 /**
- * Handles Ctrl-C, SIGTERM and SIGUSR1. Without ext-pcntl, these signals end this process immediately. The launcher, a
- * helper process, then ends the jobs. Signals that were ignored when this process started stay ignored.
+ * Handles SIGUSR1 and, after {@see handleEnds()}, Ctrl-C and SIGTERM. Without ext-pcntl, these signals end this process
+ * immediately. The launcher, a helper process, then ends the jobs. Signals that were ignored when this process started
+ * stay ignored.
  */
 final class Interrupts
 {
@@ -32,13 +33,20 @@ final class Interrupts
         private readonly JobControl $control,
         private readonly RunStatistics $statistics,
     ) {
-        $handlers = [
-            self::SIGINT => $this->onInterrupt(...),
-            self::SIGTERM => $this->onTerminate(...),
-            self::SIGUSR1 => $this->listRunning(...),
-        ];
+        $this->handle([self::SIGUSR1 => $this->listRunning(...)]);
+    }
+
+    /** Handles Ctrl-C and SIGTERM. Before this call, they end this process immediately. */
+    public function handleEnds(): void
+    {
+        $this->handle([self::SIGINT => $this->onInterrupt(...), self::SIGTERM => $this->onTerminate(...)]);
+    }
+
+    /** @param array<int, \Closure(string, int): void> $handlers by signal */
+    private function handle(array $handlers): void
+    {
         $ignored = IgnoredSignals::among(array_keys($handlers));
-        $this->watchers = SignalWatch::start(array_diff_key($handlers, array_flip($ignored)));
+        array_push($this->watchers, ...SignalWatch::start(array_diff_key($handlers, array_flip($ignored))));
         // The event loop installs the handlers in its next turn. Until then, an interrupt would kill this process.
         LoopTurn::await();
     }

@@ -93,6 +93,7 @@ final class Runner
             $this->statistics,
             $this->control,
         );
+        $this->interrupts = new Interrupts($this->console, $this->control, $this->statistics);
         $this->setConcurrency();
         $results = $options->outcome->results === null ? null : ResultsDirectory::create($options->outcome->results);
         [$log, $this->resumed] = $this->openLog();
@@ -104,7 +105,7 @@ final class Runner
             $log,
         );
         // Not earlier: while a large job log is read, the event loop does not run, so a handler could not end the run.
-        $this->interrupts = new Interrupts($this->console, $this->control, $this->statistics);
+        $this->interrupts->handleEnds();
     }
 
     /**
