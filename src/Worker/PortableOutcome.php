@@ -58,6 +58,16 @@ final class PortableOutcome
         return \chr(WorkerProtocol::UNSERIALIZABLE) . serialize([$refused->path, $refused->what, $refused->advice]);
     }
 
+    /** Returns why a result or an item cannot be serialized, from bytes of {@see refused()}; null for other bytes. */
+    public static function refusal(string $bytes): ?string
+    {
+        $kind = \ord($bytes[0] ?? "\0");
+
+        return $kind === WorkerProtocol::UNSERIALIZABLE
+            ? TaskOutcome::failure($kind, substr($bytes, 1), 1, null)->getMessage()
+            : null;
+    }
+
     /** Encodes the failure of a task whose outcome or item exceeds the size limit. `$size`: bytes of this value. */
     public static function tooLarge(int $size): string
     {

@@ -722,10 +722,10 @@ final class WorkTest extends TestCase
         self::assertStringNotContainsString('Serving', $process->getErrorOutput());
     }
 
-    public function testTheLogAndTheDeadLetterOfACrashNameTheTask(): void
+    public function testTheLogAndTheDeadLetterOfAFailureWithoutAnExceptionNameTheTask(): void
     {
         $queue = self::newQueue();
-        $process = $this->work($queue, ['--workers', '2']);
+        $process = $this->work($queue, ['--workers', '2', '--max-result', '1000']);
         $broker = new RedisBroker(Redis::shared()->url());
         $policy = new JobRetryPolicy(maxAttempts: 1, maxCrashes: 1);
         $options = new RemoteOptions(timeout: 0.5);
@@ -733,15 +733,29 @@ final class WorkTest extends TestCase
         $executor->dispatch(static fn() => exit(4));
         $line = __LINE__ - 1;
         $executor->dispatch([self::class, 'neverEnd']);
-        Eventually::holds(static fn(): bool => $broker->statistics($queue)['dead'] === 2, 'they are dead letters');
+        $executor->dispatch([self::class, 'returnStream']);
+        $executor->dispatch([self::class, 'returnMuch'], 'much');
+        Eventually::holds(static fn(): bool => $broker->statistics($queue)['dead'] === 4, 'they are dead letters');
 
-        $reasons = array_column($broker->listJobs($queue, JobStatus::Dead, 10), 'reason');
+        $reasons = array_map(strval(...), array_column($broker->listJobs($queue, JobStatus::Dead, 10), 'reason'));
         sort($reasons);
         $name = 'closure at ' . __FILE__ . ":{$line}: The task called exit(4)";
         self::assertSame(self::class . '::neverEnd(): the task exceeded its time limit', $reasons[0]);
-        self::assertIsString($reasons[1]);
-        self::assertStringStartsWith($name, $reasons[1]);
+        self::assertStringStartsWith(self::class . '::returnMuch(): The result of the job much has 1001', $reasons[1]);
+        self::assertStringStartsWith(self::class . '::returnStream(): The result is an open', $reasons[2]);
+        self::assertStringStartsWith($name, $reasons[3]);
         self::assertStringContainsString("has failed: {$name}", $process->getErrorOutput());
+    }
+
+    /** @return resource */
+    public static function returnStream(): mixed
+    {
+        return \STDIN;
+    }
+
+    public static function returnMuch(): string
+    {
+        return str_repeat('x', 1001);
     }
 
     public static function neverEnd(): never

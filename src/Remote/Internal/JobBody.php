@@ -97,7 +97,7 @@ final class JobBody
         return PortableCommand::decode($this->code);
     }
 
-    /** Returns a reason that names the task, because a crash does not show what crashed. */
+    /** Returns a reason that names the task. Without a name, the reason of a crash does not show what crashed. */
     public function named(string $reason): string
     {
         return $this->isCommand ? $reason : PortableTask::name($this->code) . ": {$reason}";

@@ -126,7 +126,9 @@ final class SettlementFactory
         if ($size !== null) {
             $tooLarge = ResultTooLargeException::of($job->delivery->id, $size, $this->maxResultBytes);
 
-            return $this->dead($job, $job->attempt(), OutcomeBody::refused($tooLarge), $tooLarge->getMessage());
+            $reason = $job->body->named($tooLarge->getMessage());
+
+            return $this->dead($job, $job->attempt(), OutcomeBody::refused($tooLarge), $reason);
         }
         if (PortableOutcome::isSuccess($outcome)) {
             return $this->settlement(
@@ -137,7 +139,9 @@ final class SettlementFactory
         }
         $thrown = PortableOutcome::thrown($outcome);
         if ($thrown === null) {
-            return $this->failedAttempt($job, $outcome, 1, 'the result of the task can\'t be serialized');
+            $reason = PortableOutcome::refusal($outcome) ?? 'the outcome of the task can\'t be read';
+
+            return $this->failedAttempt($job, $outcome, 1, $job->body->named($reason));
         }
         $isUnreadable = PortableOutcome::isUnreadable($outcome);
         $attempts = $job->body->retryPolicy->maxAttempts;
