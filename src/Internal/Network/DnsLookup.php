@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Network;
 
+use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\CompositeException;
 use Amp\Dns\DnsException;
@@ -38,8 +39,7 @@ final class DnsLookup
     private static function resolve(string $name, Deadline $deadline): array
     {
         try {
-            /** @var list<DnsRecord> $records */
-            $records = resolve($name, null, $deadline->asCancellation());
+            $records = self::query($name, $deadline->asCancellation());
         } catch (CancelledException $cancelled) {
             throw $deadline->failureOf($cancelled, "the look-up of '{$name}'");
         } catch (DnsException $failure) {
@@ -58,6 +58,23 @@ final class DnsLookup
         return $ips !== []
             ? $ips
             : throw NetworkException::because("the look-up of '{$name}' returned no address");
+    }
+
+    /**
+     * @return list<DnsRecord>
+     *
+     * @throws DnsException|CancelledException
+     */
+    private static function query(string $name, Cancellation $cancellation): array
+    {
+        try {
+            /** @var list<DnsRecord> */
+            return resolve($name, null, $cancellation);
+        } catch (DnsException $failure) {
+            $cancellation->throwIfRequested(); // amphp/dns throws a DnsException after a cancellation, too
+
+            throw $failure;
+        }
     }
 
     /** Returns why a look-up has failed. Equal messages for IPv4 and IPv6 appear only once. */

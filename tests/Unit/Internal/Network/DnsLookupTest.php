@@ -4,12 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Internal\Network;
 
+use Amp\Cancellation;
+use Amp\CancelledException;
 use Amp\CompositeException;
+use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
 use Amp\Dns\DnsException;
 use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
 use Spindle\Internal\Network\Deadline;
 use Spindle\Internal\Network\DnsLookup;
 use Spindle\Internal\Network\NetworkException;
+use Spindle\Internal\Network\NetworkTimeoutException;
 use Spindle\Tests\ScriptedNames;
 
 use function Amp\Dns\createDefaultResolver;
@@ -26,6 +32,41 @@ final class DnsLookupTest extends TestCase
     {
         self::assertSame('the look-up failed: no such name', self::failureOf('no such name', 'no such name'));
         self::assertSame('the look-up failed: refused, no answer', self::failureOf('refused', 'no answer'));
+    }
+
+    public function testACancelledLookUpThrowsTheCancellation(): void
+    {
+        $caller = new DeferredCancellation();
+        dnsResolver(self::silentResolver($caller->cancel(...)));
+        $this->expectException(CancelledException::class);
+        DnsLookup::addresses('a.test', Deadline::in(5.0, $caller->getCancellation()));
+    }
+
+    public function testALateLookUpThrowsATimeout(): void
+    {
+        dnsResolver(self::silentResolver(static fn() => null));
+        $this->expectException(NetworkTimeoutException::class);
+        DnsLookup::addresses('a.test', Deadline::in(0.001, null));
+    }
+
+    /** Waits for the cancellation of both queries, and then throws a DnsException as amphp/dns does. */
+    private static function silentResolver(\Closure $whenAsked): ScriptedNames
+    {
+        return new ScriptedNames(static function (Cancellation $cancellation) use ($whenAsked): never {
+            EventLoop::queue(static function () use ($whenAsked): void {
+                $whenAsked();
+            });
+            $keepsRunning = EventLoop::delay(5.0, static fn() => null);
+            try {
+                (new DeferredFuture())->getFuture()->await($cancellation);
+            } catch (CancelledException $cancelled) {
+                $message = $cancelled->getMessage();
+                throw new DnsException($message, 0, new CompositeException([$cancelled, $cancelled]));
+            } finally {
+                EventLoop::cancel($keepsRunning);
+            }
+            throw new \LogicException('Not cancelled');
+        });
     }
 
     /** Returns the message of a look-up whose two queries fail, as amphp/dns reports that. */
