@@ -68,8 +68,8 @@ final class MapRun implements Source
     /** Whether an abandoned map has ended: no worker has any of its tasks, or {@see abort()} was called. */
     private bool $finished = false;
 
-    /** Exception to throw instead of further results. */
-    private ?\Throwable $abortReason = null;
+    /** Exception to throw instead of further results. Only this class writes the property. */
+    public ?\Throwable $abortReason = null;
 
     /** Condition on which the caller's loop waits. */
     private readonly Condition $changed;

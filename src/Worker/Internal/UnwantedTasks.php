@@ -146,7 +146,7 @@ final class UnwantedTasks
     {
         [$batch, $index] = $worker->lastStartedTask() ?? [null, 0];
         if ($batch?->source === $run && $worker->createKillFailure === null && $index >= $batch->receivedCount) {
-            $this->end($worker, $batch, $index, ExecutorClosedException::abandoned());
+            $this->end($worker, $batch, $index, $run->abortReason ?? ExecutorClosedException::abandoned());
         }
     }
 }

@@ -279,6 +279,26 @@ trait LimitsTime
         self::assertUsable($pool);
     }
 
+    public function testACancelledLoopThrowsTheCancellationWhileItReadsAGenerator(): void
+    {
+        $cancellation = new DeferredCancellation();
+        $pool = $this->pool(1);
+        $endless = static function (): \Generator {
+            for (;;) {
+                yield 'item';
+            }
+        };
+        self::thrown(CancelledException::class, static function () use ($pool, $endless, $cancellation): void {
+            foreach ($pool->map([0], $endless, $cancellation->getCancellation()) as $items) {
+                foreach ($items as $_) {
+                    $cancellation->isCancelled() ? null : $cancellation->cancel();
+                }
+            }
+        });
+
+        self::assertUsable($pool);
+    }
+
     public function testALoopThatIsLeftEndsRunningTasks(): void
     {
         $pid = $this->path('pid');
