@@ -205,18 +205,20 @@ final class CommandPool implements Lifecycle, Statistics
     /**
      * Ends the running command that has this key in the iterable of {@see self::run()} or {@see runInOrder()}. The
      * command gets a cancelled result. If several running commands have the key, only the command that was read first
-     * is ended. If no running command has the key, the call does nothing. A command with a slot counts as running.
+     * is ended. A command with a slot counts as running. If no running command has the key, ends a command with the key
+     * that waits for a retry. Without such a command, the call does nothing.
      */
     public function cancel(mixed $key): void
     {
         $hasKey = static fn(PendingCommand $pending): bool => $pending->key === $key;
-        $running = array_filter($this->dispatcher->running(), $hasKey);
-        $first = reset($running);
-        if ($first !== false && $first->launcher === null) {
-            $this->dispatcher->cancel([$first]); // a transport has the command
+        $commands = array_filter($this->dispatcher->commands(), $hasKey);
+        $retried = array_filter($commands, static fn(PendingCommand $pending): bool => $pending->attempts > 0);
+        $begun = array_filter($this->dispatcher->running(), $hasKey) + $retried;
+        $first = reset($begun);
+        if ($first !== false && ($first->launcher === null || $first->attempts > 0)) {
+            $this->dispatcher->cancel([$first]); // a transport has the command, or it is retried
         } else {
-            $others = array_filter($this->dispatcher->assigned(), $hasKey); // a launcher may have started one of these
-            PendingCommand::cancelFirstRunning(array_values($running + $others));
+            PendingCommand::cancelFirstRunning(array_values($begun + $commands)); // any of these may have a slot
         }
     }
 
@@ -237,8 +239,8 @@ final class CommandPool implements Lifecycle, Statistics
     {
         $output = ['', ''];
         // The pool does not know exactly which commands run, but only a running command has output.
-        foreach ($this->dispatcher->assigned() as $pending) {
-            if ($pending->key === $key) {
+        foreach ($this->dispatcher->commands() as $pending) {
+            if ($pending->key === $key && $pending->launcher !== null) {
                 $pending->requestOutput();
                 $output = $output === ['', '']
                     ? [$pending->stdout->tail($maxBytes), $pending->stderr->tail($maxBytes)]

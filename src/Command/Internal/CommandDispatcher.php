@@ -146,9 +146,9 @@ final class CommandDispatcher implements AttemptEvents
     }
 
     /** @return array<int, PendingCommand> running and waiting commands of runs, in the order of submission */
-    public function assigned(): array
+    public function commands(): array
     {
-        return Run::select($this->backend->commands());
+        return Run::select($this->backend->commands() + $this->delayedCommands());
     }
 
     /** @return array<string, int> numbers that CommandPool::statistics() describes, by name */

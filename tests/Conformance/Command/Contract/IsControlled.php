@@ -13,6 +13,7 @@ use Psr\Log\AbstractLogger;
 use Revolt\EventLoop;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
+use Spindle\Command\RetryPolicy;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
@@ -247,6 +248,36 @@ trait IsControlled
         $result = $run->await()['a'];
 
         self::assertSame([true, 1], [$result->cancelled, $result->attempts]);
+    }
+
+    public function testAKeyEndsACommandThatWaitsForARetry(): void
+    {
+        $pool = $this->pool(1, new RetryPolicy(1, delay: 60.0));
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run(['a' => Command::of('false')])));
+        Eventually::holds(static fn(): bool => $pool->statistics()['retried_total'] === 1, 'it pauses');
+        self::assertSame([], $pool->runningKeys());
+        $pool->cancel('a');
+        $result = $run->await()['a'];
+
+        self::assertSame([true, 1], [$result->cancelled, $result->attempts]);
+        self::assertSame('cancelled before its next attempt', $result->error);
+    }
+
+    public function testAKeyEndsACommandWhoseRetryWaitsForASlot(): void
+    {
+        $pool = $this->pool(1, new RetryPolicy(1, delay: 0.0));
+        $commands = ['a' => Command::of('false'), 'b' => Command::of('sleep', '1000')];
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run($commands)));
+        $hasSlot = static fn(): bool => $pool->statistics()['retried_total'] === 1 && $pool->runningKeys() === ['b'];
+        Eventually::holds($hasSlot, 'the other command has the slot');
+        $pool->cancel('a');
+        Eventually::holds(static fn(): bool => $pool->statistics()['finished_total'] === 1, 'it has ended');
+        self::assertSame(['b'], $pool->runningKeys());
+        $pool->cancel('b');
+        $results = $run->await();
+
+        self::assertSame([true, 1], [$results['a']->cancelled, $results['a']->attempts]);
+        self::assertSame('cancelled', $results['b']->error);
     }
 
     public function testAKeyEndsNoCommandThatWaitsInAPausedPool(): void
