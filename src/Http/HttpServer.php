@@ -22,6 +22,7 @@ use Spindle\Http\Internal\Server\RequestName;
 use Spindle\Http\Internal\Server\Service;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\NotCopyable;
+use Spindle\Internal\NumberRange;
 use Spindle\Internal\SignalWatch;
 use Spindle\Lifecycle;
 use Spindle\Statistics;
@@ -42,8 +43,6 @@ use Spindle\Statistics;
 final class HttpServer implements Lifecycle
 {
     use NotCopyable;
-
-    private const MAX_DELAY_SECONDS = 1e9;
 
     private readonly Application $application;
     private readonly HttpServerOptions $options;
@@ -359,7 +358,7 @@ final class HttpServer implements Lifecycle
         }
         if (!$this->hasEnded()) {
             // Even if the timeout is infinite, the timer keeps the event loop running.
-            $delay = min($timeout, self::MAX_DELAY_SECONDS);
+            $delay = min($timeout, NumberRange::MAX_SECONDS);
             $this->closeTimers[] = EventLoop::delay($delay, fn() => $this->closeUnanswered($timeout));
             $this->ending->waitOrKill($cancellation, $this->kill(...));
         }

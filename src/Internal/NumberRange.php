@@ -7,7 +7,7 @@ namespace Spindle\Internal;
 /** Checks that numbers are in the range that timers and counters support, and shows numbers in messages. */
 final class NumberRange
 {
-    /** About 31 years. In nanoseconds, the sum of this number and the monotonic clock fits into 64 bits. */
+    /** Maximum of a timer: about 31 years. In nanoseconds, its sum with the monotonic clock fits into 64 bits. */
     public const MAX_SECONDS = 1_000_000_000;
 
     /** The sum of two counts up to this maximum fits into 32 bits. */

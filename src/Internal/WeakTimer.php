@@ -9,9 +9,6 @@ use Revolt\EventLoop;
 /** Sets timers that do not keep the event loop running, and do not prevent the destruction of their owner. */
 final class WeakTimer
 {
-    /** Maximum seconds of a timer. The event loop does not support much longer timers. */
-    private const MAX_DELAY_SECONDS = 1e9;
-
     /**
      * Calls the callback once after a number of seconds, if the owner still exists then.
      *
@@ -27,7 +24,7 @@ final class WeakTimer
         $weak = \WeakReference::create($owner);
 
         return EventLoop::unreference(EventLoop::delay(
-            max(0.0, min($seconds, self::MAX_DELAY_SECONDS)),
+            max(0.0, min($seconds, NumberRange::MAX_SECONDS)),
             static function () use ($weak, $callback): void {
                 $owner = $weak->get();
                 if ($owner !== null) {

@@ -9,6 +9,7 @@ use Spindle\Internal\Async\FiberTrace;
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\LoopLimit;
 use Spindle\Internal\NullDevice;
+use Spindle\Internal\NumberRange;
 use Spindle\Internal\Preload;
 use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
@@ -30,6 +31,7 @@ final class ClientStream
         NetworkException::class,
         NetworkTimeoutException::class,
         NullDevice::class,
+        NumberRange::class,
         Warnings::class,
         WeakTimer::class,
     ];

@@ -10,13 +10,11 @@ use Amp\CompositeCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\Timeout;
+use Spindle\Internal\NumberRange;
 
 /** Waits for streams of a client. Each wait throws when the deadline passes or the caller cancels. */
 final readonly class Deadline
 {
-    /** Maximum seconds of a timer. The event loop does not support much longer timers. */
-    private const MAX_TIMER_SECONDS = 1e9;
-
     /**
      * @param float $at time of the deadline in seconds, by {@see now()}
      * @param float $seconds timeout that error messages name
@@ -138,7 +136,7 @@ final readonly class Deadline
         }
         $condition = new Condition();
         $watchers = $watch(static fn() => $condition->notify());
-        if ($left < self::MAX_TIMER_SECONDS) {
+        if ($left < NumberRange::MAX_SECONDS) {
             $late = fn() => $condition->fail(NetworkTimeoutException::waitingFor($for, $this->seconds));
             $watchers[] = EventLoop::delay($left, $late);
         }
