@@ -95,6 +95,30 @@ final class ServeOutputTest extends ServeTestCase
         }
     }
 
+    public function testEntriesAboutALateHandlersCodeHaveTheIdOfItsRequest(): void
+    {
+        $this->serve(<<<'PHP'
+            $handler = new Spindle\Http\MiddlewareStack(static function ($request): never {
+                try {
+                    Amp\delay(60, true, $request->getAttribute(Amp\Cancellation::class));
+                } finally {
+                    echo 'printed';
+                    error_log('reported');
+                }
+            }, new Spindle\Http\Middleware\RequestId());
+            $options = new Spindle\Http\HttpServerOptions(handlerTimeout: 0.1);
+            return new Spindle\Http\Application($handler, options: $options);
+            PHP, ['--processes', '1']);
+        self::assertSame(503, $this->get()->status);
+
+        $this->awaitLogged('did not answer within');
+        $this->awaitLogged('printed 7 bytes');
+        $log = (string) $this->serve?->getErrorOutput();
+        preg_match_all('/ (?:did not answer|printed 7 bytes|error reported).* \(request id (\w+)\)$/m', $log, $logged);
+        self::assertCount(3, $logged[1], $log);
+        self::assertCount(1, array_unique($logged[1]), $log);
+    }
+
     /** @return iterable<string, array{string, string}> the target, the log entry after its name */
     public static function prints(): iterable
     {

@@ -284,7 +284,7 @@ final class Connection implements TransportEvents
                     if ($timed->outgoing !== '') {
                         $timed->flushSoon();
                     }
-                    $this->handle($head);
+                    $this->handle($this->begin($head));
                 }
                 $idle = $this->parser->isIdle();
                 $more = $head !== null && !$timed->closeAfterResponse && !$idle;
@@ -349,10 +349,11 @@ final class Connection implements TransportEvents
         return !$this->timed->closeAfterResponse;
     }
 
-    private function handle(Head $head): void
+    /** {@see RequestName} searches call stacks for calls of this method. */
+    private function handle(ServerExchange $exchange): void
     {
         $service = $this->service;
-        $exchange = $this->begin($head);
+        $head = $exchange->head;
         $isUnwanted = false;
         try {
             $response = $service->inFlight++ < $service->options->maxInFlight

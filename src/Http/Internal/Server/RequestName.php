@@ -24,15 +24,15 @@ final readonly class RequestName
      */
     public static function current(): string
     {
-        $handling = self::handling();
+        $exchange = self::exchange();
 
-        return $handling === null ? '' : self::name($handling[1]);
+        return $exchange === null ? '' : self::name($exchange->head);
     }
 
     /** @return array<string, string> context of log entries about the request of {@see current()}; empty without one */
     public static function logFields(): array
     {
-        return (self::handling()[0] ?? null)?->exchange?->logFields() ?? [];
+        return self::exchange()?->logFields() ?? [];
     }
 
     /** Returns method and route, such as "GET /aircraft/{number}"; method and path if no router set a route. */
@@ -93,14 +93,14 @@ final readonly class RequestName
         return ' while these requests were open: ' . implode(', ', $named) . ($more === 0 ? '' : " and {$more} more");
     }
 
-    /** @return array{Connection, Head}|null what handles a request in the current call stack */
-    private static function handling(): ?array
+    /** Returns the request of {@see current()}, even if the server has already answered it. */
+    private static function exchange(): ?ServerExchange
     {
-        foreach (debug_backtrace(\DEBUG_BACKTRACE_PROVIDE_OBJECT, self::MAX_FRAMES) as $frame) {
-            $connection = $frame['object'] ?? null;
-            $head = $frame['args'][0] ?? null;
-            if ($connection instanceof Connection && $frame['function'] === 'handle' && $head instanceof Head) {
-                return [$connection, $head];
+        foreach (debug_backtrace(0, self::MAX_FRAMES) as $frame) {
+            $exchange = $frame['args'][0] ?? null;
+            $isHandling = ($frame['class'] ?? '') === Connection::class && $frame['function'] === 'handle';
+            if ($isHandling && $exchange instanceof ServerExchange) {
+                return $exchange;
             }
         }
 
