@@ -190,6 +190,19 @@ final class SupervisorInAScriptTest extends ServeTestCase
         self::assertSame(2, $this->timesLogged("The script's handler has run"));
     }
 
+    public function testTheScriptsHandlerOfSigtermHasNoEffectWhileTheFirstProcessLoadsTheApplication(): void
+    {
+        // The supervisor waits for the process by the time at which it gets the signal.
+        $this->app('usleep(200_000); posix_kill(posix_getppid(), SIGTERM); ' . self::PID);
+        $server = $this->startScript(
+            'Revolt\EventLoop::onSignal(SIGTERM, static fn() => fwrite(STDERR, "The handler has run\n"));',
+        );
+        $this->awaitLogged('Stopping: received requests are answered first');
+
+        self::assertSame(0, $server->wait(), $server->getErrorOutput());
+        self::assertFalse($this->logged('The handler has run'));
+    }
+
     public function testAScriptPrintsAfterASupervisorWithoutForks(): void
     {
         $script = $this->startScript(

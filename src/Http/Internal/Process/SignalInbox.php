@@ -21,8 +21,13 @@ final class SignalInbox
     /** @var list<int> signals for which only {@see $handler} has effect */
     private readonly array $own;
 
-    /** @var list<int> */
-    private array $received = [];
+    /**
+     * Begins with a signal, so that the first wait is short: the event loop then sets the handlers of onSignal(), and
+     * {@see take()} replaces them.
+     *
+     * @var list<int>
+     */
+    private array $received = [\SIGCHLD];
 
     public readonly bool $ignoresInterrupt;
 
