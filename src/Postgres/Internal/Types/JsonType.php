@@ -20,13 +20,18 @@ final readonly class JsonType implements ListValuedType
 
     private const ENCODE_FLAGS = \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
 
-    private const TOKEN_PATTERN = '~"(?:[^"\\\\]++|\\\\.)*+"|-?\d[\d.eE+-]*+~s';
+    /** Other notations of two escapes. With them, a quotation mark always begins or ends a string. */
+    private const ESCAPES = ['\\\\' => '\u005c', '\\"' => '\u0022'];
+
+    /** Without a repeated group, which could exceed pcre.backtrack_limit in a long string. */
+    private const TOKEN_PATTERN = '~"[^"]*+"|-?\d[\d.eE+-]*+~';
 
     public function __construct(private JsonMode $mode = JsonMode::Arrays) {}
 
     public function decode(#[\SensitiveParameter] string $text): mixed
     {
         $isLossless = $this->mode === JsonMode::Lossless;
+        $text = $isLossless ? str_replace(array_keys(self::ESCAPES), self::ESCAPES, $text) : $text;
         $marked = $isLossless
             ? preg_replace_callback(
                 self::TOKEN_PATTERN,

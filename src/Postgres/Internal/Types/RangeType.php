@@ -14,12 +14,6 @@ use Spindle\Postgres\Range;
  */
 final readonly class RangeType implements Type
 {
-    private const QUOTED = '"((?:[^"\\\\]++|""|\\\\.)*+)"';
-
-    private const BOUND = '(?:' . self::QUOTED . '|([^"\\\\,()\[\]]++))?+';
-
-    private const RANGE_PATTERN = '/([\[(])' . self::BOUND . ',' . self::BOUND . '([\])])/As';
-
     public function __construct(private Type $bound) {}
 
     public function decode(#[\SensitiveParameter] string $text): Range
@@ -36,17 +30,16 @@ final readonly class RangeType implements Type
     /** @param int $at offset of the range; this method sets it to the offset after the range */
     public function read(#[\SensitiveParameter] string $text, int &$at): Range
     {
-        if (preg_match(self::RANGE_PATTERN, $text, $parts, \PREG_UNMATCHED_AS_NULL, $at) !== 1) {
+        $start = $text[$at++] ?? '';
+        $lower = $this->readBound($text, $at);
+        $delimiter = $text[$at++] ?? '';
+        $upper = $this->readBound($text, $at);
+        $end = $text[$at++] ?? '';
+        if (!\in_array("{$start}{$delimiter}{$end}", ['[,]', '[,)', '(,]', '(,)'], true)) {
             throw ProtocolException::unreadableValue('range');
         }
-        $at += \strlen($parts[0]);
 
-        return new Range(
-            $this->bound($parts[2], $parts[3]),
-            $this->bound($parts[4], $parts[5]),
-            $parts[1] === '[',
-            $parts[6] === ']',
-        );
+        return new Range($lower, $upper, $start === '[', $end === ']');
     }
 
     public function encode(#[\SensitiveParameter] mixed $value): string
@@ -64,13 +57,28 @@ final readonly class RangeType implements Type
         );
     }
 
-    private function bound(#[\SensitiveParameter] ?string $quoted, #[\SensitiveParameter] ?string $plain): mixed
+    /** @param int $at offset of the bound; this method sets it to the offset after the bound */
+    private function readBound(#[\SensitiveParameter] string $text, int &$at): mixed
     {
-        if ($quoted !== null) {
-            return $this->bound->decode(strtr($quoted, ['""' => '"', '\\"' => '"', '\\\\' => '\\']));
-        }
+        $start = $at;
+        if (($text[$at] ?? '') !== '"') {
+            $at += strcspn($text, '"\\,()[]', $at);
 
-        return $plain === null ? null : $this->bound->decode($plain);
+            return $at === $start ? null : $this->bound->decode(substr($text, $start, $at - $start));
+        }
+        do { // a doubled quotation mark ends one part and begins another
+            $at += 1 + strcspn($text, '"\\', $at + 1);
+            while (($text[$at] ?? '') === '\\') {
+                $at += 2;
+                $at += strcspn($text, '"\\', $at);
+            }
+            if (($text[$at++] ?? '') !== '"') {
+                throw ProtocolException::unreadableValue('range');
+            }
+        } while (($text[$at] ?? '') === '"');
+        $quoted = substr($text, $start + 1, $at - $start - 2);
+
+        return $this->bound->decode(strtr($quoted, ['""' => '"', '\\"' => '"', '\\\\' => '\\']));
     }
 
     private function text(#[\SensitiveParameter] mixed $bound): string

@@ -231,6 +231,22 @@ final class TypesTest extends TestCase
         $types->encode(20_001, ['a' => 1], 1);
     }
 
+    public function testAValueWithManyEscapesExceedsNoLimitOfPcre(): void
+    {
+        $types = new Types(JsonMode::Lossless);
+        $types->load([['20000', 'range', '25', 'textrange', ',']]);
+        $text = str_repeat('a"\\', 1_000);
+        $limit = (string) ini_set('pcre.backtrack_limit', '1000');
+        try {
+            foreach ([3802 => ['k' . $text => 1.5], 20_000 => new Range($text, 'b')] as $oid => $value) {
+                $read = $types->decode($oid, (string) $types->encode($oid, $value, 1));
+                self::assertEquals($value, \is_object($read) && !$read instanceof Range ? (array) $read : $read);
+            }
+        } finally {
+            ini_set('pcre.backtrack_limit', $limit);
+        }
+    }
+
     public function testATypeThatIsItsOwnComponentIsAString(): void
     {
         $types = new Types();
