@@ -162,7 +162,13 @@ final class SessionFactory
         $startedAt = hrtime(true);
         $opened = $connector->connect($cancellation);
         $roundTrip = $opened->roundTrip ?? hrtime(true) - $startedAt;
-        $setup = (new SessionSetup($options, TargetSessionAttrs::Any, $opened->parameters, $opened->pid))->statements();
+        $setup = (new SessionSetup(
+            $options,
+            TargetSessionAttrs::Any,
+            $opened->parameters,
+            $opened->pid,
+            hasRefusedCheck: $opened->serverStartTime === null,
+        ))->statements();
         $log = new StatementLog($options->logger, ++$this->openedCount, $opened->pid);
         $verb = $opened->roundTrip === null ? 'Connected' : 'Reusing the connection';
         $log->log("{$verb} to {$opened->endpoint}" . ($opened->tls ? ' with TLS' : ''));

@@ -450,6 +450,40 @@ final class PoolFaultsTest extends TidyTestCase
         $pool->close();
     }
 
+    /** Servers on Windows, for example, can't check during a statement whether the client is connected. */
+    public function testAResetWorksOnAServerThatCanNotCheckItsClients(): void
+    {
+        if ((int) Cluster::ask('SHOW server_version_num')[0]['server_version_num'] < 140_000) {
+            self::markTestSkipped('This server has no setting for the check');
+        }
+        $database = Cluster::newDatabase();
+        Cluster::ask(<<<'SQL'
+            SET allow_system_table_mods = on;
+            ALTER FUNCTION pg_catalog.set_config(text, text, bool) RENAME TO set_config_really;
+            CREATE FUNCTION pg_catalog.set_config(text, text, bool) RETURNS text LANGUAGE plpgsql AS $$
+                BEGIN
+                    IF $1 = 'client_connection_check_interval' THEN
+                        RAISE 'client_connection_check_interval must be set to 0 on this platform.';
+                    END IF;
+                    RETURN set_config_really($1, $2, $3);
+                END
+            $$
+            SQL, Cluster::shared()->dsn(dbname: $database));
+        $pool = new PostgresPool(
+            PostgresOptions::fromDsn(Cluster::shared()->dsn(dbname: $database))->with(['settings' => ['a.b' => 'c']]),
+            1,
+        );
+        foreach ([1, 2] as $_) {
+            $connection = $pool->acquire();
+            self::assertSame('c', $connection->query("SELECT current_setting('a.b')")->value());
+            $connection->execute("SET a.b = 'd'");
+            $connection->release();
+        }
+
+        self::assertSame(1, $pool->statistics()['opened_total']);
+        $pool->close();
+    }
+
     public function testAConnectionThatAStoppedServerProcessDoesNotResetIsReplaced(): void
     {
         $pool = new PostgresPool(Cluster::shared()->dsn(), 1, new PostgresPoolOptions(acquireTimeout: 20.0));

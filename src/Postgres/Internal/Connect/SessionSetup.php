@@ -50,12 +50,17 @@ final class SessionSetup
     /** @var list<string> statements to execute */
     private array $statements = [];
 
-    /** @param array<string, string> $parameters parameters that the server has reported */
+    /**
+     * @param array<string, string> $parameters parameters that the server has reported
+     * @param bool $hasRefusedCheck whether the server has refused the statement with the check interval. In a reset,
+     *     whose statements form one script, an error of this statement would undo the whole script
+     */
     public function __construct(
         private readonly PostgresOptions $options,
         private readonly TargetSessionAttrs $target,
         private readonly array $parameters,
         int $pid,
+        bool $hasRefusedCheck = false,
     ) {
         if (
             $target !== TargetSessionAttrs::Any
@@ -63,7 +68,7 @@ final class SessionSetup
         ) {
             $this->roleIndex = $this->add(self::ROLE_QUERY);
         }
-        if ($this->version() >= 14) {
+        if ($this->version() >= 14 && !$hasRefusedCheck) {
             $isOwn = "pg_catalog.pg_backend_pid() = {$pid}";
             // The check interval stays unchanged behind a pooler, because a change would also affect other clients. If
             // the server's operating system does not support the check, the server returns an error, which is ignored.
@@ -107,7 +112,10 @@ final class SessionSetup
         return $this->serverIndex !== null && ($answers->rows($this->serverIndex)[0][0] ?? 't') === 'f';
     }
 
-    /** Returns the time at which the server was started, which identifies the server; null when it is unknown. */
+    /**
+     * Returns the time at which the server was started, which identifies the server. Returns null for servers before
+     * version 14, and if the server has refused the check interval.
+     */
     public function serverStartTime(SimpleQueries $answers): ?string
     {
         return $this->serverIndex === null ? null : $answers->rows($this->serverIndex)[0][1] ?? null;
