@@ -99,12 +99,14 @@ final class PipelinedSession implements Session
     public function send(Exchange $exchange, string $sql, #[\SensitiveParameter] array $parameters): bool
     {
         $statement = $this->statements->find($sql);
+        $generation = $this->statements->generation;
         $request = $statement?->request($parameters);
         $pipeline = $this->pipeline;
         if (
             $statement === null
             || $request === null
             || $statement->changesSession
+            || $generation !== $this->statements->generation // code of a parameter has started another generation
             || $this->statements->mayBecomeStale
             || $this->log->isEnabled
         ) {
@@ -190,13 +192,14 @@ final class PipelinedSession implements Session
         $portal = new Portal($this->pipeline, 'spindle_' . ++$this->lastPortal);
         do {
             $statement = $this->statements->find($sql) ?? $this->runner->prepare($sql, $cancellation);
+            $values = $this->runner->encode($sql, $statement, $parameters, $cancellation);
             $this->log->log('Streaming', $sql);
             if ($statement->changesSession && SessionChanges::mayChangeSession($sql)) {
                 $this->changes->record($sql);
             }
             $exchange = $portal->exchange($statement->name !== '');
             $exchange->onSent = $this->preparation->onSent($sql, $statement->changesSession);
-            $parts = $portal->opening($statement, $sql, $statement->encode($parameters));
+            $parts = $portal->opening($statement, $sql, $values);
         } while (!$this->runner->submit($exchange, $sql, $statement, $parts, $cancellation));
         $createException = function (
             #[\SensitiveParameter]

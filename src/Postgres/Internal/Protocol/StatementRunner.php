@@ -80,8 +80,9 @@ final class StatementRunner
                 $name = $this->statements->newName($sql, $this->pipeline->conversation->escapesWithBackslash);
                 $exchange = $this->preparation->execute($name, $sql, $parameters, $cancellation, $onSent);
             } else {
+                $values = $this->encode($sql, $statement, $parameters, $cancellation);
                 $name = $statement->name;
-                $exchange = $this->execute($sql, $statement, $parameters, $cancellation, $onSent);
+                $exchange = $this->execute($sql, $statement, $values, $cancellation, $onSent);
                 if ($exchange === null) {
                     --$attempt; // the statement was not sent, so this does not count as an attempt
 
@@ -192,6 +193,32 @@ final class StatementRunner
     }
 
     /**
+     * Returns the encoded values. Encoding may call code of a parameter, such as __toString(), and this code may start
+     * a generation. In this case, prepares the statement again, and replaces `$statement`. Does so only once, because
+     * the code may do the same each time.
+     *
+     * @param list<mixed> $parameters
+     *
+     * @return list<string|null>
+     */
+    public function encode(
+        string $sql,
+        PreparedStatement &$statement,
+        #[\SensitiveParameter]
+        array $parameters,
+        ?Cancellation $cancellation,
+    ): array {
+        $generation = $this->statements->generation;
+        $values = $statement->encode($parameters);
+        if ($generation === $this->statements->generation) {
+            return $values;
+        }
+        $statement = $this->prepare($sql, $cancellation);
+
+        return $statement->encode($parameters);
+    }
+
+    /**
      * Submits a prepared statement for execution. While the exchange waits to be sent, other fibers may close the
      * statement or change the meaning of its text. Such a statement could use other tables, or raise an error that
      * fails the transaction. So the session sends a Sync in its place.
@@ -265,7 +292,7 @@ final class StatementRunner
     }
 
     /**
-     * @param list<mixed> $parameters
+     * @param list<string|null> $values
      * @param (\Closure(Exchange): void)|null $onSent
      *
      * @return Exchange|null null when the statement has to be prepared again: {@see submit()}
@@ -274,12 +301,11 @@ final class StatementRunner
         string $sql,
         PreparedStatement $statement,
         #[\SensitiveParameter]
-        array $parameters,
+        array $values,
         ?Cancellation $cancellation,
         ?\Closure $onSent,
     ): ?Exchange {
         $this->log->log("Executing {$statement->name}", $sql);
-        $values = $statement->encode($parameters);
         $exchange = new Exchange();
         $exchange->binary = $statement->name !== '';
         $exchange->mustNotRepeat = $statement->mustNotRepeat;

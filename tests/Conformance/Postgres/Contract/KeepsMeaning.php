@@ -8,6 +8,7 @@ use Amp\Future;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\Before;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
@@ -65,6 +66,27 @@ trait KeepsMeaning
         $stored = "SELECT (SELECT count(*) FROM {$this->first}.events) AS first, "
             . "(SELECT min(at) = '2026-01-31 07:00:00+00' FROM {$this->second}.events) AS second";
         self::assertSame([['first' => '2', 'second' => 't']], Observer::ask($stored));
+    }
+
+    #[TestWith([0, false], 'a statement that does not stay prepared')]
+    #[TestWith([null, false], 'a new statement')]
+    #[TestWith([null, true], 'a prepared statement')]
+    public function testAStatementHasTheTypesAfterTheEncodingOfItsValues(?int $cache, bool $isPrepared): void
+    {
+        $connection = $this->connect(statementCache: $cache);
+        $connection->transaction(function (Transaction $transaction) use ($isPrepared): void {
+            foreach ([$transaction->execute(...), $transaction->stream(...)] as $run) {
+                $transaction->execute("SET LOCAL search_path = {$this->first}");
+                if ($isPrepared) {
+                    $transaction->execute(self::INSERT . ' RETURNING at', ['2026-01-31 12:00:00']);
+                }
+                $done = $run(self::INSERT . ' RETURNING at', [$this->valueThatSwitchesToSecond($transaction)]);
+                self::assertSame(1, \is_int($done) ? $done : iterator_count($done));
+            }
+        });
+
+        $stored = "SELECT count(*), bool_and(at = '2026-01-31 07:00:00+00') AS same FROM {$this->second}.events";
+        self::assertSame([['count' => '2', 'same' => 't']], Observer::ask($stored));
     }
 
     /** @return iterable<string, array{string, list<string>}> statements that make the second schema the current one */
@@ -375,6 +397,26 @@ trait KeepsMeaning
                 "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%forgotten'",
             )->value(),
         );
+    }
+
+    private function valueThatSwitchesToSecond(Transaction $transaction): \Stringable
+    {
+        return new class ($transaction, "SET LOCAL search_path = {$this->second}") implements \Stringable {
+            private bool $isChanged = false;
+
+            public function __construct(private readonly Transaction $transaction, private readonly string $change) {}
+
+            public function __toString(): string
+            {
+                if (!$this->isChanged) {
+                    $this->isChanged = true;
+                    $this->transaction->execute($this->change);
+                    $this->transaction->query('SELECT 1');
+                }
+
+                return '2026-01-31 12:00:00+05:00';
+            }
+        };
     }
 
     /** @return list<string> times with their offsets */
