@@ -68,13 +68,15 @@ final class PipelinedSession implements Session
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): Result {
-        if ($cancellation !== null) {
-            return $this->runner->query($sql, $parameters, $cancellation);
-        }
         $exchange = new Exchange();
         $exchange->isTimed = $this->isTimed;
-        if (!$this->send($exchange, $sql, $parameters)) {
-            return $this->runner->query($sql, $parameters, $cancellation);
+        if ($cancellation !== null || !$this->send($exchange, $sql, $parameters)) {
+            try {
+                return $this->runner->query($sql, $parameters, $cancellation);
+            } catch (\Throwable $failure) {
+                $this->preparation->onFailure($sql, $failure);
+                throw $failure;
+            }
         }
         try {
             $exchange->wait();
@@ -263,7 +265,12 @@ final class PipelinedSession implements Session
         SqlText::ensureNoNul($sql);
         $cancellation?->throwIfRequested();
         $this->changes->recordScript($sql);
-        $this->runner->script($sql, true, $cancellation, $endDetector);
+        try {
+            $this->runner->script($sql, true, $cancellation, $endDetector);
+        } catch (\Throwable $failure) {
+            $this->preparation->onFailure($sql, $failure);
+            throw $failure;
+        }
     }
 
     public function inFlight(): int

@@ -13,6 +13,8 @@ use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\QueryException;
 
+use function Amp\async;
+
 /** Prepares statements, and learns their types. Drops statements whose SQL text may have got another meaning. */
 final class Preparation
 {
@@ -192,6 +194,18 @@ final class Preparation
         if ($this->hasChangedSchema && $this->pipeline->conversation->status === 'I') {
             $this->hasChangedSchema = false;
             $this->schemaChanges->complete();
+        }
+    }
+
+    /** Notes that the server may have changed the schema, or still changes it: the caller got no answer. */
+    public function onFailure(string $sql, \Throwable $failure): void
+    {
+        if (!$failure instanceof QueryException && SchemaChanges::isChangingScript($sql)) {
+            $this->noteSchemaChange(true);
+            async(function (): void {
+                $this->pipeline->settle(false, null);
+                $this->noteSchemaChange(true);
+            })->ignore();
         }
     }
 

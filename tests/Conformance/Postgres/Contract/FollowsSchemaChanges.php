@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\PooledConnection;
@@ -12,6 +14,7 @@ use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
 use Spindle\Tests\Conformance\Postgres\Observer;
 use Spindle\Tests\Conformance\Postgres\PoolContract;
+use Spindle\Tests\Eventually;
 
 use function Amp\Future\await;
 
@@ -69,6 +72,31 @@ trait FollowsSchemaChanges
         self::assertSame(
             [['count' => '4', 'same' => 't']],
             Observer::ask("SELECT count(*), bool_and(at = '2026-03-01 07:00:00+00') AS same FROM {$table}"),
+        );
+    }
+
+    public function testAChangeOfACancelledScriptReachesAllSessionsOfThePool(): void
+    {
+        $pool = $this->pool(2);
+        $table = self::table('at timestamp');
+        $insert = "INSERT INTO {$table} VALUES (\$1)";
+        $at = new \DateTimeImmutable('2026-03-01 12:00:00+05:00');
+        $other = $pool->acquire();
+        $other->execute($insert, [$at]);
+        Observer::ask("TRUNCATE {$table}");
+        $one = $pool->acquire();
+        $cancellation = new DeferredCancellation();
+        $script = 'BEGIN; ' . \sprintf(self::TO_INSTANT, $table) . '; COMMIT; SELECT pg_sleep(100)';
+        $running = Async::run(static fn() => $one->executeScript($script, $cancellation->getCancellation()));
+        $type = "SELECT FROM pg_attribute WHERE attrelid = '{$table}'::regclass AND atttypid = 'timestamptz'::regtype";
+        Eventually::holds(static fn(): bool => \count(Observer::ask($type)) === 1, 'the type has changed');
+        $cancellation->cancel();
+        self::thrown(CancelledException::class, $running->await(...));
+        $other->execute($insert, [$at]);
+
+        self::assertSame(
+            [['same' => 't']],
+            Observer::ask("SELECT at = '2026-03-01 07:00:00+00' AS same FROM {$table}"),
         );
     }
 
