@@ -9,7 +9,7 @@ use Spindle\Postgres\PostgresHost;
 
 /**
  * Reads libpq's password file. Each line has the form host:port:database:user:password. A field "*" matches any value.
- * A backslash escapes ":" and "\".
+ * A backslash escapes ":" and "\". As in libpq, a field that equals the value also matches without escapes.
  *
  * @see https://www.postgresql.org/docs/current/libpq-pgpass.html
  */
@@ -54,17 +54,16 @@ final class PasswordFile
         if (str_starts_with($line, '#')) {
             return null;
         }
-        preg_match_all('~\G((?:[^:\\\\]|\\\\.)*+)(?::|$)~', $line, $found);
-        $fields = array_map(
-            static fn(string $field): string => (string) preg_replace('~\\\\(.)~', '$1', $field),
-            $found[1],
-        );
-        foreach ($wanted as $at => $value) {
-            if (!isset($fields[$at]) || $found[1][$at] !== '*' && $fields[$at] !== $value) {
+        foreach ($wanted as $value) {
+            $bytes = array_map(static fn(string $byte): string => preg_quote($byte, '~'), str_split($value));
+            if (preg_match('~^(?:\*|\\\\?+' . implode('\\\\?+', $bytes) . '):~', $line, $field) !== 1) {
                 return null;
             }
+            $line = substr($line, \strlen($field[0]));
         }
+        preg_match('~^(?:[^:\\\\]|\\\\.?)*+~', $line, $field);
+        $password = (string) preg_replace('~\\\\(.)~', '$1', $field[0] ?? '');
 
-        return ($fields[4] ?? '') === '' ? null : $fields[4];
+        return $password === '' ? null : $password;
     }
 }

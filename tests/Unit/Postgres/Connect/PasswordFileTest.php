@@ -20,7 +20,7 @@ final class PasswordFileTest extends TestCase
         db:5432:shop:app:first
         db:5432:shop:app:second
         db:*:*:other:any\:port\\
-        ::1:5432:*:app:never
+        ::2:5432:*:app:two\
         \:\:1:5432:*:app:six
         localhost:*:*:app:local
         /run/own:*:*:app:socket
@@ -40,6 +40,7 @@ final class PasswordFileTest extends TestCase
         self::assertSame('first', $find('db'));
         self::assertSame('any:port\\', $find('db:7', user: 'other'));
         self::assertSame('six', $find('::1'));
+        self::assertSame('two\\', $find('::2')); // libpq accepts this line, too
         self::assertSame('local', $find('localhost'));
         self::assertSame('local', $find('/var/run/postgresql'));
         self::assertSame('socket', $find('/run/own'));
