@@ -374,6 +374,33 @@ final class CommitFaultsTest extends TidyTestCase
         return (int) $pid;
     }
 
+    public function testAnAlterWhoseCommitIsUnknownReachesTheOtherSessions(): void
+    {
+        Cluster::ask("ALTER TABLE {$this->table} ADD at timestamp");
+        $pool = new PostgresPool($this->options(), 2);
+        $insert = static fn(PostgresLink $link, string $table, int $id): int => $link->execute(
+            "INSERT INTO {$table} (id, at) VALUES (\$1, \$2)",
+            [$id, new \DateTimeImmutable('2026-03-01 12:00:00+05:00')],
+        );
+        $other = $pool->acquire();
+        $insert($other, $this->table, 1);
+        $outcome = Outcome::of(fn() => $pool->transaction(function (Transaction $transaction): void {
+            $transaction->execute("ALTER TABLE {$this->table} ALTER at TYPE timestamptz");
+            $this->proxy->closeAfter(0, Direction::ToClient);
+        }));
+        $this->proxy->cutNone();
+        $this->settled();
+        $insert($other, $this->table, 2);
+        $other->release();
+
+        self::assertInstanceOf(CommitUnknownException::class, $outcome);
+        self::assertSame(
+            [['same' => 't']],
+            Cluster::ask("SELECT at = '2026-03-01 07:00:00+00' AS same FROM {$this->table} WHERE id = 2"),
+        );
+        $pool->close();
+    }
+
     /**
      * Returns the rows of the table, once no transaction that has written to it is open.
      *

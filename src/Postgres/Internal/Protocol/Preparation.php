@@ -191,7 +191,8 @@ final class Preparation
             $this->statements->mayBecomeStale = true;
             $this->startGeneration();
         }
-        if ($this->hasChangedSchema && $this->pipeline->conversation->status === 'I') {
+        $hasEnded = $this->pipeline->conversation->status === 'I' || !$this->pipeline->isOpen();
+        if ($this->hasChangedSchema && $hasEnded) {
             $this->hasChangedSchema = false;
             $this->schemaChanges->complete();
         }
@@ -200,7 +201,8 @@ final class Preparation
     /** Notes that the server may have changed the schema, or still changes it: the caller got no answer. */
     public function onFailure(string $sql, \Throwable $failure): void
     {
-        if (!$failure instanceof QueryException && SchemaChanges::isChangingScript($sql)) {
+        $mayChange = $this->hasChangedSchema || SchemaChanges::isChangingScript($sql);
+        if ($mayChange && !$failure instanceof QueryException) {
             $this->noteSchemaChange(true);
             async(function (): void {
                 $this->pipeline->settle(false, null);
