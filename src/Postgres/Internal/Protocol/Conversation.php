@@ -28,6 +28,22 @@ final class Conversation
     /** Answer to a BEGIN that succeeds: ParseComplete, BindComplete, CommandComplete. */
     private const BEGIN_ANSWER = "1\0\0\0\4" . "2\0\0\0\4" . "C\0\0\0\x0aBEGIN\0";
 
+    /** Reported settings that change what the text of a statement means. Only PostgreSQL 18 reports search_path. */
+    private const MEANING_SETTINGS = [
+        'TimeZone',
+        'DateStyle',
+        'IntervalStyle',
+        'standard_conforming_strings',
+        'session_authorization',
+        'search_path',
+    ];
+
+    /** @var (\Closure(): void)|null called when the server reports a change of one of {@see MEANING_SETTINGS} */
+    public ?\Closure $onMeaningChange = null;
+
+    /** @var array<string, string> last reported values of {@see MEANING_SETTINGS} */
+    private array $settings = [];
+
     /** Transaction status in the last answer: I (no transaction), T (open) or E (failed). */
     public string $status = 'I';
 
@@ -344,6 +360,10 @@ final class Conversation
         }
         if ($name === 'standard_conforming_strings') {
             $this->escapesWithBackslash = $value === 'off';
+        }
+        if (\in_array($name, self::MEANING_SETTINGS, true) && ($this->settings[$name] ?? null) !== $value) {
+            $this->settings[$name] = $value;
+            $this->onMeaningChange === null ? null : ($this->onMeaningChange)();
         }
     }
 

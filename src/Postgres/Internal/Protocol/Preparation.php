@@ -37,6 +37,8 @@ final class Preparation
         private readonly SchemaChanges $schemaChanges,
     ) {
         $schemaChanges->add($this);
+        $weak = \WeakReference::create($this);
+        $pipeline->conversation->onMeaningChange = static fn() => $weak->get()?->startGeneration();
     }
 
     /** Sends Parse and Describe, and waits for the answer. Pass the returned exchange to {@see register()}. */

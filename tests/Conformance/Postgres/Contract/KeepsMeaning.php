@@ -226,6 +226,20 @@ trait KeepsMeaning
         }
     }
 
+    public function testATimeInTheTextOfAStatementIsReadInTheTimeZoneThatAFunctionHasSet(): void
+    {
+        Observer::ask("CREATE FUNCTION {$this->first}.zone(text) RETURNS void LANGUAGE plpgsql "
+            . "AS 'BEGIN PERFORM set_config(''TimeZone'', $1, false); END'");
+        $connection = $this->connect();
+        foreach ([['UTC', 12], ['Asia/Tokyo', 3], ['UTC', 12]] as [$zone, $hour]) {
+            $connection->query("SELECT {$this->first}.zone(\$1)", [$zone]);
+            foreach ([1, 2] as $_) {
+                $sql = "SELECT date_part('hour', timestamptz '2026-01-31 12:00' AT TIME ZONE 'UTC')::int";
+                self::assertSame($hour, $connection->query($sql)->value(), $zone);
+            }
+        }
+    }
+
     public function testTransactionsOfOneTenantAfterAnotherHaveTheirTables(): void
     {
         $connection = $this->connect();
