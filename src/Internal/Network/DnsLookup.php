@@ -60,11 +60,7 @@ final class DnsLookup
             : throw NetworkException::because("the look-up of '{$name}' returned no address");
     }
 
-    /**
-     * @return list<DnsRecord>
-     *
-     * @throws DnsException|CancelledException
-     */
+    /** @return list<DnsRecord> */
     private static function query(string $name, Cancellation $cancellation): array
     {
         try {

@@ -52,8 +52,7 @@ final class SessionSetup
 
     /**
      * @param array<string, string> $parameters parameters that the server has reported
-     * @param bool $hasRefusedCheck whether the server has refused the statement with the check interval. In a reset,
-     *     whose statements form one script, an error of this statement would undo the whole script
+     * @param bool $hasRefusedCheck whether the server refuses the check interval; the error would undo a whole reset
      */
     public function __construct(
         private readonly PostgresOptions $options,
@@ -112,10 +111,7 @@ final class SessionSetup
         return $this->serverIndex !== null && ($answers->rows($this->serverIndex)[0][0] ?? 't') === 'f';
     }
 
-    /**
-     * Returns the time at which the server was started, which identifies the server. Returns null for servers before
-     * version 14, and if the server has refused the check interval.
-     */
+    /** Returns the server's start time, which identifies it. Null before version 14, or without a check interval. */
     public function serverStartTime(SimpleQueries $answers): ?string
     {
         return $this->serverIndex === null ? null : $answers->rows($this->serverIndex)[0][1] ?? null;
