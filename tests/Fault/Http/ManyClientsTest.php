@@ -116,6 +116,17 @@ final class ManyClientsTest extends TidyTestCase
         );
     }
 
+    public function testIdleConnectionsMakeRoomWhenNoDescriptorIsFree(): void
+    {
+        $server = $this->startServer(
+            options: new HttpServerOptions(headTimeout: 600, maxConnectionsPerAddress: 5_000),
+            limits: 'ulimit -n 28',
+        );
+        $this->connect($server, 28);
+
+        self::assertSame('hello from /late', $this->ask($server, '/late'));
+    }
+
     /** Nothing but the listening socket keeps the event loop of this server running. */
     public function testAServerWithoutConnectionsSurvivesAFullDescriptorTable(): void
     {

@@ -183,6 +183,10 @@ final class Acceptor
         if ($stream === false) {
             if (str_contains($warning, 'Too many open files')) {
                 $this->service->spareDescriptors->release();
+                if ($this->makeRoom()) {
+                    return true;
+                }
+                $this->waitForRoom();
                 $this->pause(self::NO_DESCRIPTOR_WARNING);
             }
 
