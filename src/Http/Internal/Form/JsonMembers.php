@@ -15,8 +15,11 @@ final class JsonMembers
     /** An object with at most this number of members is decoded quickly, even if the hashes of all its keys collide. */
     public const MAX_UNCOUNTED_MEMBERS = 100;
 
-    /** Matches strings, and other text except braces and colons. An unterminated string extends to the end. */
-    private const NON_STRUCTURE_PATTERN = '/(?:[^{}:"]++|"(?:[^"\\\\]++|\\\\.)*+"?+)++/s';
+    /**
+     * Matches up to 200 strings without quotes in them, and other text except braces and colons. An unterminated string
+     * extends to the end. More repetitions of the group could exceed pcre.backtrack_limit.
+     */
+    private const NON_STRUCTURE_PATTERN = '/(?:[^{}:"]++|"[^"]*+"?+){1,200}+/';
 
     /** Counting stops at an object nested deeper. FormLimits::$maxDepth is lower, so json_decode() refuses the text. */
     private const MAX_DEPTH = 10_001;
@@ -51,7 +54,8 @@ final class JsonMembers
         if (substr_count($json, ':') <= $limit) {
             return false;
         }
-        $structure = preg_replace(self::NON_STRUCTURE_PATTERN, '', $json);
+        $withoutEscapedQuotes = str_replace(['\\\\', '\\"'], '', $json);
+        $structure = preg_replace(self::NON_STRUCTURE_PATTERN, '', $withoutEscapedQuotes);
         if ($structure === null) {
             return true; // PCRE has reached one of its limits
         }

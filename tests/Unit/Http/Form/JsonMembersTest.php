@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Form;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Internal\Form\JsonMembers;
 use Spindle\Tests\EndsInTime;
@@ -90,6 +91,17 @@ final class JsonMembersTest extends TestCase
         if ($count > 0) {
             self::assertTrue(JsonMembers::exceeds($json, $count - 1));
         }
+    }
+
+    /** PCRE counts each repetition of a group against pcre.backtrack_limit. */
+    #[TestWith([':'])]
+    #[TestWith(['\\n\\":'])]
+    public function testManyStringsAreNotMembers(string $text): void
+    {
+        $text = str_repeat($text, 3);
+        $json = '[' . str_repeat("\"{$text}\",", 1_000_000) . '"' . str_repeat($text, 1_000_000) . '"]';
+
+        self::assertFalse(JsonMembers::exceeds($json, 2000));
     }
 
     public function testTheCountIsThatOfTheDecodedText(): void
