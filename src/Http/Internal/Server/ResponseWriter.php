@@ -215,7 +215,8 @@ final class ResponseWriter
             }
         }
 
-        if (preg_match("/^(?:[\\t\\x20-\\x7e\\x80-\\xff]*+\\r\\n){{$lineCount}}$/D", $head) !== 1) {
+        $hasValidLines = preg_match('/^(?:[\t\x20-\x7e\x80-\xff]*+\r\n)*+$/D', $head) === 1;
+        if (!$hasValidLines || substr_count($head, "\n") !== $lineCount) {
             return null;
         }
         if ($isCacheable) {

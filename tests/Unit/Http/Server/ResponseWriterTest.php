@@ -172,6 +172,16 @@ final class ResponseWriterTest extends TestCase
         }
     }
 
+    public function testAResponseOfAnotherLibraryMayHaveThousandsOfFieldLines(): void
+    {
+        $response = new ForeignResponse(200, ['A' => array_fill(0, 3000, 'b')]);
+
+        self::assertSame(
+            ['HTTP/1.1 200 OK', ...array_fill(0, 3000, 'A: b'), 'Content-Length: 0'],
+            self::write($response)[0]->lines,
+        );
+    }
+
     public function testADateOfAHandlerIsKept(): void
     {
         [$written] = self::write(Response::text('hello', headers: ['Date' => 'Thu, 01 Jan 1970 00:00:00 GMT']));
