@@ -111,7 +111,7 @@ final class SessionSetup
         return $this->serverIndex !== null && ($answers->rows($this->serverIndex)[0][0] ?? 't') === 'f';
     }
 
-    /** Returns the server's start time, which identifies it. Null before version 14, or without a check interval. */
+    /** Returns when the server was started, which identifies it; null before version 14 or without the check. */
     public function serverStartTime(SimpleQueries $answers): ?string
     {
         return $this->serverIndex === null ? null : $answers->rows($this->serverIndex)[0][1] ?? null;
