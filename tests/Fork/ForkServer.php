@@ -61,6 +61,7 @@ final class ForkServer
         // A script from standard input has no constants STDIN, STDOUT and STDERR, so that a fork can define its own.
         $options = ['error_reporting=-1', 'display_errors=stderr', 'log_errors=0', 'html_errors=0'];
         $options[] = 'zend.assertions=1';
+        $options[] = 'opcache.enable_cli=0'; // the lock file of opcache would have one of the closed descriptors
         $options = array_merge(...array_map(static fn(string $option): array => ['-d', $option], $options));
         $packages = \dirname(__DIR__, 2) . '/vendor';
         $process = proc_open(
