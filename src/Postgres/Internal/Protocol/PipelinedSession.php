@@ -101,14 +101,13 @@ final class PipelinedSession implements Session
     public function send(Exchange $exchange, string $sql, #[\SensitiveParameter] array $parameters): bool
     {
         $statement = $this->statements->find($sql);
-        $generation = $this->statements->generation;
         $request = $statement?->request($parameters);
         $pipeline = $this->pipeline;
         if (
             $statement === null
             || $request === null
             || $statement->changesSession
-            || $generation !== $this->statements->generation // code of a parameter has started another generation
+            || $this->statements->find($sql) !== $statement // code of a parameter has removed the statement
             || $this->statements->mayBecomeStale
             || $this->log->isEnabled
         ) {

@@ -175,11 +175,17 @@ final class StatementRunner
         }
     }
 
-    /** Prepares a statement. Repeats the preparation if another generation has started in the meantime. */
-    public function prepare(string $sql, ?Cancellation $cancellation): PreparedStatement
+    /**
+     * Prepares a statement. Repeats the preparation if another generation has started in the meantime.
+     *
+     * @param bool $isKept false for a statement that does not stay prepared
+     */
+    public function prepare(string $sql, ?Cancellation $cancellation, bool $isKept = true): PreparedStatement
     {
         for ($attempt = 1;; ++$attempt) {
-            $name = $this->statements->newName($sql, $this->pipeline->conversation->escapesWithBackslash);
+            $name = $isKept
+                ? $this->statements->newName($sql, $this->pipeline->conversation->escapesWithBackslash)
+                : '';
             $exchange = $this->preparation->prepare($name, $sql, $cancellation);
             if ($exchange->serverError === null) {
                 $statement = $this->preparation->register($name, $sql, $exchange, $cancellation);
@@ -194,8 +200,8 @@ final class StatementRunner
 
     /**
      * Returns the encoded values. Encoding may call code of a parameter, such as __toString(), and this code may start
-     * a generation. In this case, prepares the statement again, and replaces `$statement`. Does so only once, because
-     * the code may do the same each time.
+     * a generation, or remove the statement from the cache. In this case, prepares the statement again, and replaces
+     * `$statement`. Does so only once and without a name, because the code may do the same each time.
      *
      * @param list<mixed> $parameters
      *
@@ -210,10 +216,11 @@ final class StatementRunner
     ): array {
         $generation = $this->statements->generation;
         $values = $statement->encode($parameters);
-        if ($generation === $this->statements->generation) {
+        $isKept = $statement->name === '' || $this->statements->find($sql) === $statement;
+        if ($isKept && $generation === $this->statements->generation) {
             return $values;
         }
-        $statement = $this->prepare($sql, $cancellation);
+        $statement = $this->prepare($sql, $cancellation, isKept: false);
 
         return $statement->encode($parameters);
     }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
 use Amp\Future;
+use Amp\NullCancellation;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\Before;
 use PHPUnit\Framework\Attributes\DataProvider;
@@ -87,6 +88,39 @@ trait KeepsMeaning
 
         $stored = "SELECT count(*), bool_and(at = '2026-01-31 07:00:00+00') AS same FROM {$this->second}.events";
         self::assertSame([['count' => '2', 'same' => 't']], Observer::ask($stored));
+    }
+
+    #[TestWith([1])]
+    #[TestWith([2])]
+    public function testTheEncodingOfAValueMayFillTheCacheOfStatements(int $cache): void
+    {
+        $connection = $this->connect(statementCache: $cache);
+        $read = $connection->transaction(static function (Transaction $transaction): array {
+            $value = new class ($transaction) implements \Stringable {
+                public function __construct(private readonly Transaction $transaction) {}
+
+                public function __toString(): string
+                {
+                    foreach (['SELECT 1', 'SELECT 2', 'SELECT 3'] as $sql) {
+                        $this->transaction->query($sql);
+                    }
+
+                    return 'text';
+                }
+            };
+            $read = [];
+            foreach ([1, 2] as $_) {
+                $read[] = $transaction->query('SELECT $1::text AS a', [$value])->value();
+                $read[] = $transaction->query('SELECT $1::text AS a', [$value], new NullCancellation())->value();
+                $read = [...$read, ...array_column(iterator_to_array($transaction->stream('SELECT $1::text AS a', [
+                    $value,
+                ])), 'a')];
+            }
+
+            return $read;
+        });
+
+        self::assertSame(array_fill(0, 6, 'text'), $read);
     }
 
     /** @return iterable<string, array{string, list<string>}> statements that make the second schema the current one */
