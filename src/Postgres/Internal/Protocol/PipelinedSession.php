@@ -217,6 +217,7 @@ final class PipelinedSession implements Session
             ? $statement->columns
             : $this->preparation->register('', $sql, $exchange, $cancellation)->columns;
         yield from $portal->rows($exchange, $columns, $createException, $cancellation);
+        $this->preparation->onCompleted($exchange->tag, $sql, $statement->columns !== null);
     }
 
     public function copyFrom(string $sql, #[\SensitiveParameter] iterable $data, ?Cancellation $cancellation): int

@@ -110,7 +110,9 @@ final class Preparation
             $parameters,
             $columns,
             $this->types,
-            SessionChanges::mayChangeSession($sql) || SessionChanges::mayChangeMeaning($sql),
+            SessionChanges::mayChangeSession($sql)
+                || SessionChanges::mayChangeMeaning($sql)
+                || SchemaChanges::isChangingScript($sql),
             !SqlText::isRepeatable($sql),
         );
         if (!$isKept) {

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Protocol;
 
+use Spindle\Postgres\Internal\SqlText;
+
 /**
  * Tracks changes of the schema by the sessions of a pool. After each change, all of these sessions prepare their
  * statements again, because the server keeps the parameter types with which it has prepared a statement.
@@ -11,6 +13,8 @@ namespace Spindle\Postgres\Internal\Protocol;
 final class SchemaChanges
 {
     private const PATTERN = '/\bALTER\b/i';
+
+    private const BLOCK_PATTERN = '~' . SqlText::COMMENT . '^(?:' . SqlText::BLANK . '|;)*+DO\b~i';
 
     /** @var \WeakMap<Preparation, true> */
     private readonly \WeakMap $preparations;
@@ -25,9 +29,13 @@ final class SchemaChanges
         $this->preparations[$preparation] = true;
     }
 
+    /** @param string $tag '' if the statement has failed. A failed DO block may have committed its changes before */
     public static function isChange(string $tag, string $sql): bool
     {
-        return str_starts_with($tag, 'ALTER ') || $tag === 'DO' && self::isChangingScript($sql);
+        return str_starts_with($tag, 'ALTER ')
+            || \in_array($tag, ['DO', ''], true)
+            && self::isChangingScript($sql)
+            && preg_match(self::BLOCK_PATTERN, $sql) !== 0;
     }
 
     public static function isChangingScript(string $sql): bool

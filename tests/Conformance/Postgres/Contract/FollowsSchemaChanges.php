@@ -48,6 +48,23 @@ trait FollowsSchemaChanges
         yield 'statements of a transaction' => [
             static fn(PooledConnection $one, string $sql) => array_map($one->execute(...), ['BEGIN', $sql, 'COMMIT']),
         ];
+        yield 'a statement that has failed before' => [
+            static function (PooledConnection $one, string $sql): void {
+                $one->execute('SET default_transaction_read_only = on');
+                self::thrown(QueryException::class, static fn(): int => $one->execute($sql));
+                $one->execute('SET default_transaction_read_only = off');
+                $one->execute($sql);
+            },
+        ];
+        yield 'a block that fails after its COMMIT' => [
+            static fn(PooledConnection $one, string $sql) => self::thrown(
+                QueryException::class,
+                static fn(): int => $one->execute("DO \$\$ BEGIN {$sql}; COMMIT; RAISE 'refused'; END \$\$"),
+            ),
+        ];
+        yield 'a stream' => [
+            static fn(PooledConnection $one, string $sql) => iterator_to_array($one->stream($sql)),
+        ];
     }
 
     /** @param \Closure(PooledConnection, string): mixed $change */
