@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Types;
 
 use Spindle\Postgres\Internal\ServerError;
-use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\Range;
 
@@ -56,7 +55,7 @@ final class QuotedValues
     {
         try {
             $text = $this->types->encode($oid, $value, $position);
-        } catch (InvalidParameterException) {
+        } catch (\Throwable) { // a method of the value, such as __toString(), may fail now
             return [];
         }
         if ($text === null) {

@@ -13,6 +13,7 @@ use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\QueryCancelledException;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Range;
+use Spindle\Postgres\Transaction;
 use Spindle\Postgres\UniqueViolationException;
 use Spindle\Tests\Conformance\Postgres\LinkContract;
 
@@ -301,6 +302,28 @@ trait ReportsErrors
                 self::assertSame("{$message} (SQLSTATE P0001)", $thrown->getMessage(), "{$type} {$verb}");
             }
         }
+    }
+
+    public function testAnErrorIsReportedEvenIfItsValueCanNotBeEncodedAgain(): void
+    {
+        $link = $this->link();
+        $table = self::table('a jsonb UNIQUE');
+        $thrown = self::thrown(
+            QueryException::class,
+            static fn() => $link->transaction(static function (Transaction $transaction) use ($table): void {
+                $value = new class ($transaction) implements \JsonSerializable {
+                    public function __construct(private readonly Transaction $transaction) {}
+
+                    public function jsonSerialize(): mixed
+                    {
+                        return $this->transaction->query('SELECT 1')->value();
+                    }
+                };
+                $transaction->execute("INSERT INTO {$table} VALUES (\$1), (\$1)", [$value]);
+            }),
+        );
+
+        self::assertSame(['23505', "{$table}_a_key"], [$thrown->sqlState, $thrown->constraint]);
     }
 
     public function testNoRuntimeConditionIsAnError(): void
