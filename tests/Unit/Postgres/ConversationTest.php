@@ -39,6 +39,31 @@ final class ConversationTest extends TestCase
         self::assertSame([true, false, true, false, true], $isIdle);
     }
 
+    public function testAChangeOfASettingCountsOnlyIfItOutlastsTheAnswer(): void
+    {
+        $conversation = new Conversation();
+        $changes = 0;
+        $conversation->onMeaningChange = static function () use (&$changes): void {
+            ++$changes;
+        };
+        $counts = [];
+        // The second answer is that of "RESET ALL; SET TimeZone = 'Asia/Tokyo'" from a server before version 14.
+        foreach ([['Asia/Tokyo'], ['UTC', 'Asia/Tokyo'], ['UTC'], []] as $zones) {
+            self::exchanges($conversation, 1);
+            foreach ($zones as $zone) {
+                $conversation->receive(Message::parameterStatus('TimeZone', $zone));
+            }
+            $conversation->receive(Message::commandComplete('SELECT 1') . Message::readyForQuery());
+            $counts[] = $changes;
+        }
+        $conversation->receive(Message::parameterStatus('TimeZone', 'UTC'));
+        $counts[] = $changes;
+        $conversation->receive(Message::parameterStatus('TimeZone', 'Asia/Tokyo'));
+        $counts[] = $changes;
+
+        self::assertSame([1, 1, 2, 2, 2, 3], $counts);
+    }
+
     public function testEachExchangeGetsItsOwnAnswer(): void
     {
         $conversation = new Conversation();

@@ -38,11 +38,14 @@ final class Conversation
         'search_path',
     ];
 
-    /** @var (\Closure(): void)|null called when the server reports a change of one of {@see MEANING_SETTINGS} */
+    /** @var (\Closure(): void)|null called after an answer that has changed one of {@see MEANING_SETTINGS} */
     public ?\Closure $onMeaningChange = null;
 
     /** @var array<string, string> last reported values of {@see MEANING_SETTINGS} */
     private array $settings = [];
+
+    /** @var array<string, string> {@see $settings} at the last call of {@see noteSettings()} */
+    private array $settingsBefore = [];
 
     /** Transaction status in the last answer: I (no transaction), T (open) or E (failed). */
     public string $status = 'I';
@@ -214,6 +217,7 @@ final class Conversation
             throw ProtocolException::unexpected('Z', 'before the outcome of a statement');
         }
         $this->status = $exchange->status = $status;
+        $this->settings === $this->settingsBefore ? null : $this->noteSettings();
         $exchange->done = true;
         $this->toWake[] = $exchange;
         unset($this->exchanges[$this->head++]);
@@ -361,8 +365,17 @@ final class Conversation
         if ($name === 'standard_conforming_strings') {
             $this->escapesWithBackslash = $value === 'off';
         }
-        if (\in_array($name, self::MEANING_SETTINGS, true) && ($this->settings[$name] ?? null) !== $value) {
+        if (\in_array($name, self::MEANING_SETTINGS, true)) {
             $this->settings[$name] = $value;
+            $this->current() === null ? $this->noteSettings() : null;
+        }
+    }
+
+    /** Servers before version 14 report each change at once. So a change and its end within one answer do not count. */
+    private function noteSettings(): void
+    {
+        if ($this->settings !== $this->settingsBefore) {
+            $this->settingsBefore = $this->settings;
             $this->onMeaningChange === null ? null : ($this->onMeaningChange)();
         }
     }
