@@ -20,8 +20,8 @@ final readonly class JsonType implements ListValuedType
 
     private const ENCODE_FLAGS = \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
 
-    /** Other notations of two escapes. With them, a quotation mark always begins or ends a string. */
-    private const ESCAPES = ['\\\\' => '\u005c', '\\"' => '\u0022'];
+    /** Replacements of the same length, which JSON can't contain. Then a quotation mark begins or ends a string. */
+    private const ESCAPES = ['\\\\' => "\1\1", '\\"' => "\2\2"];
 
     /** Without a repeated group, which could exceed pcre.backtrack_limit in a long string. */
     private const TOKEN_PATTERN = '~"[^"]*+"|-?\d[\d.eE+-]*+~';
@@ -31,15 +31,14 @@ final readonly class JsonType implements ListValuedType
     public function decode(#[\SensitiveParameter] string $text): mixed
     {
         $isLossless = $this->mode === JsonMode::Lossless;
-        $text = $isLossless ? str_replace(array_keys(self::ESCAPES), self::ESCAPES, $text) : $text;
         $marked = $isLossless
-            ? preg_replace_callback(
+            ? str_replace(self::ESCAPES, array_keys(self::ESCAPES), (string) preg_replace_callback(
                 self::TOKEN_PATTERN,
                 static fn(array $token): string => JsonMarks::markIfInexact($token[0]),
-                $text,
-            )
+                str_replace(array_keys(self::ESCAPES), self::ESCAPES, $text),
+            ))
             : $text;
-        $value = json_decode($marked ?? '', !$isLossless, self::MAX_DEPTH, \JSON_BIGINT_AS_STRING);
+        $value = json_decode($marked, !$isLossless, self::MAX_DEPTH, \JSON_BIGINT_AS_STRING);
         if ($value === null && json_last_error() !== \JSON_ERROR_NONE) {
             throw ProtocolException::unreadableValue(
                 'json',

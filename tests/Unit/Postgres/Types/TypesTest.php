@@ -247,6 +247,21 @@ final class TypesTest extends TestCase
         }
     }
 
+    public function testLosslessJsonWithManyEscapesNeedsAsMuchMemoryAsOtherJson(): void
+    {
+        $types = new Types(JsonMode::Lossless);
+        $needed = [];
+        foreach (['abcd', '\\\\\\"'] as $part) {
+            $json = '"' . str_repeat($part, 0x4_0000) . '"';
+            memory_reset_peak_usage();
+            $before = memory_get_usage();
+            $types->decode(3802, $json);
+            $needed[] = memory_get_peak_usage() - $before;
+        }
+
+        self::assertLessThan(1.5 * $needed[0], $needed[1]);
+    }
+
     public function testATypeThatIsItsOwnComponentIsAString(): void
     {
         $types = new Types();
