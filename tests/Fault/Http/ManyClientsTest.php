@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Http;
 
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Revolt\EventLoop\DriverFactory;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Tests\Async;
@@ -11,6 +12,8 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\ServerProcess;
 use Spindle\Tests\Http\StartsServers;
+use Spindle\Tests\Locale;
+use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Streams;
 use Spindle\Tests\TidyTestCase;
@@ -21,6 +24,7 @@ use function Amp\Future\await;
 /** More clients than a process has descriptors for. */
 final class ManyClientsTest extends TidyTestCase
 {
+    use OwnDirectory;
     use StartsServers;
 
     private const FULL = 'No more than 900 connections can be open';
@@ -121,6 +125,20 @@ final class ManyClientsTest extends TidyTestCase
         $server = $this->startServer(
             options: new HttpServerOptions(headTimeout: 600, maxConnectionsPerAddress: 5_000),
             limits: 'ulimit -n 28',
+        );
+        $this->connect($server, 28);
+
+        self::assertSame('hello from /late', $this->ask($server, '/late'));
+    }
+
+    #[RequiresPhpExtension('gettext')]
+    public function testIdleConnectionsMakeRoomWhenTheApplicationHasTranslatedTheMessagesOfTheSystem(): void
+    {
+        $translating = Locale::translating($this->path(), 'Too many open files', 'Zu viele offene Dateien');
+        $server = $this->startServer(
+            options: new HttpServerOptions(headTimeout: 600, maxConnectionsPerAddress: 5_000),
+            limits: 'ulimit -n 28',
+            php: ['-d', "auto_prepend_file={$this->file('locale.php', "<?php {$translating}")}"],
         );
         $this->connect($server, 28);
 

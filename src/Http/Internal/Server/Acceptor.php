@@ -29,6 +29,9 @@ final class Acceptor
     /** Seconds until the next attempt to accept, if the server is full and can close no connection. */
     private const ROOM_CHECK_SECONDS = 0.05;
 
+    /** Numbers of the errors EMFILE and ENFILE. */
+    private const NO_DESCRIPTOR_ERRORS = [24, 23];
+
     private const NO_DESCRIPTOR_WARNING = 'No connection can be accepted, because too many files are open.'
         . ' Raise the limit of descriptors (ulimit -n)';
 
@@ -181,7 +184,7 @@ final class Acceptor
             return [$stream, $client]; // the address is not available later if the client resets the connection
         }));
         if ($stream === false) {
-            if (str_contains($warning, 'Too many open files')) {
+            if (self::lacksDescriptor($warning)) {
                 $this->service->spareDescriptors->release();
                 if ($this->makeRoom()) {
                     return true;
@@ -217,6 +220,21 @@ final class Acceptor
         }
 
         return true;
+    }
+
+    private static function lacksDescriptor(string $warning): bool
+    {
+        // setlocale() in the application changes the language of the system's messages.
+        $reasons = \function_exists('posix_strerror')
+            ? array_map(posix_strerror(...), self::NO_DESCRIPTOR_ERRORS)
+            : ['Too many open files'];
+        foreach ($reasons as $reason) {
+            if (str_contains($warning, $reason)) {
+                return true;
+            }
+        }
+
+        return false;
     }
 
     private function pause(string $why): void
