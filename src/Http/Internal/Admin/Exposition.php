@@ -25,7 +25,7 @@ final class Exposition
     {
         $pairs = [];
         foreach ($labels as $label => $content) {
-            $text = \is_float($content) ? \sprintf('%g', $content) : (string) $content; // not PHP's "precision"
+            $text = \is_float($content) ? \sprintf('%h', $content) : (string) $content; // ignores precision, locale
             $pairs[] = "{$label}=\"" . self::escape($text) . '"';
         }
         $this->text .= $name

@@ -39,7 +39,7 @@ final class PoolCounters
         $count = 0;
         foreach (self::BOUNDS as $index => $bound) {
             $count += $this->waits[$index] ?? 0;
-            $histogram[strtolower(\sprintf('wait_seconds_le_%g_total', $bound))] = $count; // ignores PHP's "precision"
+            $histogram[strtolower(\sprintf('wait_seconds_le_%h_total', $bound))] = $count; // ignores precision, locale
         }
 
         return [...$histogram, 'wait_seconds_total' => $this->waitSeconds];

@@ -8,9 +8,13 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Http\HttpServerStatistics;
 use Spindle\Http\Internal\Admin\CombinedStatistics;
 use Spindle\Http\Internal\Admin\Metrics;
+use Spindle\Tests\Locale;
+use Spindle\Tests\OwnDirectory;
 
 final class MetricsTest extends TestCase
 {
+    use OwnDirectory;
+
     public function testCountsAreSummedOverProcesses(): void
     {
         $exposed = self::of(
@@ -86,6 +90,15 @@ final class MetricsTest extends TestCase
                 $exposed->samples["{$name}_sum"],
             ],
         );
+    }
+
+    public function testABoundHasADecimalPointInEachLocale(): void
+    {
+        $name = 'spindle_http_request_duration_seconds';
+        $exposed = Locale::withDecimalComma($this->path(), static fn(): Exposed => self::of(FixedOverview::process()));
+        $exposed ?? self::markTestSkipped('The locale can not be loaded');
+
+        self::assertArrayHasKey("{$name}_bucket{le=\"0.0005\"}", $exposed->samples);
     }
 
     public function testEachRouteIsCounted(): void
