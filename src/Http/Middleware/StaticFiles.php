@@ -30,8 +30,9 @@ final readonly class StaticFiles implements MiddlewareInterface
     private const PERCENT_ENCODING_PATTERN = '@^(?:[^%]|%[0-9A-Fa-f]{2})*+$@D';
     private const NAME_PATTERN = '@^(?!\.)[^\x00-\x1f\x7f/\\\\]++$@Du';
     private const WELL_KNOWN = '.well-known';
-    private const SOURCE_CODE_PATTERN = '@\.(?:ph(?:p\d?|ps|t|tml|ar)|inc)'
-        . '(?:[._-]?(?:bak|backup|copy|dist|old|orig|rej|save?|swp|tmp|~?\d+~?)|[~#])*+$@Di';
+    /** "i" and "I" are different letters after setlocale() with a Turkish locale. */
+    private const SOURCE_CODE_PATTERN = '@\.(?:ph(?:p\d?|ps|t|tml|ar)|[iI]nc)'
+        . '(?:[._-]?(?:bak|backup|copy|d[iI]st|old|or[iI]g|rej|save?|swp|tmp|~?\d+~?)|[~#])*+$@Di';
     private const SEVERAL_SLASHES_PATTERN = '@^(?:https?+://[^/?]*+)?+//@i';
 
     private string $root;

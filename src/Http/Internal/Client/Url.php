@@ -86,7 +86,7 @@ final readonly class Url
     public function resolve(string $reference): ?self
     {
         $reference = explode('#', trim($reference), 2)[0];
-        if (preg_match('~^[a-z][a-z0-9+.\-]*+:~i', $reference) === 1) {
+        if (preg_match('~^[A-Za-z][A-Za-z0-9+.\-]*+:~', $reference) === 1) {
             return self::parse($reference)?->withoutDotSegments();
         }
         if (str_starts_with($reference, '//')) {

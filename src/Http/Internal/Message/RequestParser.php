@@ -20,19 +20,20 @@ final class RequestParser
 {
     /**
      * Groups: method, target, fields, Host, Content-Length. "(?(4)(*FAIL))" refuses a second Host field, and
-     * "(?(5)(*FAIL))" a second Content-Length. "(?(4)|(*FAIL))" requires a Host field.
+     * "(?(5)(*FAIL))" a second Content-Length. "(?(4)|(*FAIL))" requires a Host field. "[iI]" matches both letters even
+     * after setlocale() with a Turkish locale, in which they are different letters.
      */
     private const PLAIN_HEAD_PATTERN = '@\G(?!CONNECT )('
         . HeadReader::TOKEN
         . ') (/[\x21\x22\x24-\x7e]*+) HTTP/1\.1\r\n((?:(?:'
         . '(?![CHTEUchteu])' . HeadReader::TOKEN . ':' . HeadReader::VALUE
-        . '|(?!(?i:host|content-length|transfer-encoding|connection|expect|upgrade):)'
+        . '|(?!(?i:host|content-length|transfer-encod[iI]ng|connect[iI]on|expect|upgrade):)'
         . HeadReader::TOKEN
         . ':'
         . HeadReader::VALUE
         . '|(?i:host):[ \t]*+(?(4)(*FAIL))([A-Za-z0-9.\-]++(?::\d{1,5}+)?+)[ \t]*+'
         . '|(?i:content-length):[ \t]*+(?(5)(*FAIL))(\d{1,15}+)[ \t]*+'
-        . '|(?i:connection):[ \t]*+(?i:keep-alive)[ \t]*+'
+        . '|(?i:connect[iI]on):[ \t]*+(?i:keep-alive)[ \t]*+'
         . ')\r\n)++)(?(4)|(*FAIL))\r\n@';
 
     private string $buffer = '';

@@ -9,9 +9,13 @@ use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Internal\Client\Url;
+use Spindle\Tests\Locale;
+use Spindle\Tests\OwnDirectory;
 
 final class UrlTest extends TestCase
 {
+    use OwnDirectory;
+
     #[TestWith(['http://h', 'http', 'h', 80, '/'])]
     #[TestWith(['HTTPS://Host:444/a?b#c', 'https', 'host', 444, '/a?b'])]
     #[TestWith(['http://h?x=1', 'http', 'h', 80, '/?x=1'])]
@@ -131,6 +135,15 @@ final class UrlTest extends TestCase
     public function testAReferenceToAnotherSchemeIsRefused(string $reference): void
     {
         self::assertNull(Url::parse('http://a/')?->resolve($reference));
+    }
+
+    public function testTheSchemeOfAReferenceIsFoundInEachLocale(): void
+    {
+        $resolve = static fn(): array => [Url::parse('http://a/')?->resolve('MAILTO:a@b')];
+        $resolved = Locale::withDotlessI($this->path(), $resolve);
+        $resolved ?? self::markTestSkipped('The locale can not be loaded');
+
+        self::assertSame([null], $resolved);
     }
 
     /** In the older form of such names, the host would be fass.de, which may belong to someone else. */

@@ -11,9 +11,13 @@ use Spindle\Http\Internal\Message\BadMessageException;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\MessageLimits;
 use Spindle\Http\Internal\Message\RequestParser;
+use Spindle\Tests\Locale;
+use Spindle\Tests\OwnDirectory;
 
 final class RequestParserTest extends TestCase
 {
+    use OwnDirectory;
+
     private const CHUNKED = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
     private RequestParser $parser;
@@ -71,6 +75,19 @@ final class RequestParserTest extends TestCase
         }
         $parser->push("\n");
         self::assertSame($said, self::said($parser->readHead()), 'byte by byte');
+    }
+
+    public function testTheMeaningOfAFieldIsTheSameInEachLocale(): void
+    {
+        $read = static fn(string $field): Head => self::headOf("GET / HTTP/1.1\r\nHost: a\r\n{$field}\r\n\r\n");
+        $heads = Locale::withDotlessI($this->path(), static fn(): array => [
+            $read('TRANSFER-ENCODING: chunked'),
+            $read('CONNECTION: CLOSE'),
+        ]);
+        $heads ?? self::markTestSkipped('The locale can not be loaded');
+
+        self::assertNull($heads[0]->length);
+        self::assertFalse($heads[1]->persistent);
     }
 
     public function testBytesThatWereNotConsumedAreKeptInTheirOrder(): void
@@ -317,6 +334,14 @@ final class RequestParserTest extends TestCase
             $head->persistent,
             $head->expectsContinue,
         ];
+    }
+
+    private static function headOf(string $bytes): Head
+    {
+        $parser = new RequestParser(new MessageLimits());
+        $parser->push($bytes);
+
+        return $parser->readHead() ?? self::fail('The head is incomplete');
     }
 
     /**

@@ -10,6 +10,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\UriInterface;
 use Spindle\Http\Middleware\StaticFiles;
+use Spindle\Tests\Locale;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\TidyTestCase;
 
@@ -223,6 +224,18 @@ final class StaticFilesTest extends TidyTestCase
                 self::assertSame($request, $handler->request, $name);
             }
         }
+    }
+
+    public function testSourceCodeIsNotServedInAnyLocale(): void
+    {
+        $files = new StaticFiles($this->root());
+        $answers = Locale::withDotlessI($this->path(), static fn(): array => array_map(
+            static fn(string $path): string => self::content($files, $path),
+            ['/CONFIG.INC', '/a.php.ORIG', '/a.php.dist'],
+        ));
+        $answers ?? self::markTestSkipped('The locale can not be loaded');
+
+        self::assertSame([self::PASSED_ON, self::PASSED_ON, self::PASSED_ON], $answers);
     }
 
     public function testOtherMethodsReachTheNextHandler(): void
@@ -519,6 +532,9 @@ final class StaticFilesTest extends TidyTestCase
             'css\\main.css',
             '\\evil.example',
             'config.inc',
+            'CONFIG.INC',
+            'a.php.ORIG',
+            'a.php.dist',
             ...self::COPIES,
         ];
         foreach ($files + array_fill_keys($secrets, self::SECRET) as $name => $content) {
