@@ -213,10 +213,16 @@ final class Agent implements Lifecycle, Statistics
         }
     }
 
-    /** Replaces the workers, so that new tasks run with the current code. Running tasks finish in the old workers. */
+    /**
+     * Replaces the workers, so that new tasks run with the current code. Running tasks finish in the old workers.
+     *
+     * Has no effect in a fork of the process that runs the agent.
+     */
     public function reload(): void
     {
-        $this->pools->replacePool();
+        if ($this->isRunning()) {
+            $this->pools->replacePool();
+        }
     }
 
     /**
