@@ -44,10 +44,7 @@ final class ClaimedJob implements Cancellation
     /** Whether {@see notifyItemsTaken()} was called since the last {@see awaitItemsTaken()}. */
     private bool $isNotified = false;
 
-    /** Condition on which {@see awaitItemsTaken()} waits; null before its first call. */
     private ?Condition $notified = null;
-
-    /** Condition on which {@see awaitEnd()} waits; null before its first call. */
     private ?Condition $ended = null;
 
     /** @param int $sequenceNumber as in {@see \Spindle\Remote\Broker::settleAndClaim()}; a low number if unknown */
@@ -135,13 +132,10 @@ final class ClaimedJob implements Cancellation
     public function awaitItemsTaken(float $seconds): void
     {
         if (!$this->isNotified) {
-            $left = $this->timeLimit === null ? null : $this->timeLimitEnd - Clock::now();
-            $this->stopTimeLimit();
+            $left = $this->pauseTimeLimit();
             $this->notified = new Condition();
             $this->notified->waitFor($seconds);
-            if ($left !== null) {
-                $this->setTimeLimit($left);
-            }
+            $this->resumeTimeLimit($left);
         }
         $this->isNotified = false;
     }
@@ -162,12 +156,31 @@ final class ClaimedJob implements Cancellation
         }
     }
 
+    /** @return float|null the rest of the time limit, in seconds; null without a running time limit */
+    public function pauseTimeLimit(): ?float
+    {
+        $left = $this->timeLimit === null ? null : $this->timeLimitEnd - Clock::now();
+        $this->stopTimeLimit();
+
+        return $left;
+    }
+
+    public function resumeTimeLimit(?float $left): void
+    {
+        if ($left !== null) {
+            $left > 0.0 ? $this->setTimeLimit($left) : $this->timeOut();
+        }
+    }
+
     private function setTimeLimit(float $seconds): void
     {
         $this->timeLimitEnd = Clock::now() + $seconds;
-        $this->timeLimit = WeakTimer::after($seconds, $this, static function (self $job): void {
-            $job->isTimedOut = true;
-            $job->cancel();
-        });
+        $this->timeLimit = WeakTimer::after($seconds, $this, static fn(self $job) => $job->timeOut());
+    }
+
+    private function timeOut(): void
+    {
+        $this->isTimedOut = true;
+        $this->cancel();
     }
 }

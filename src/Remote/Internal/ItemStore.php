@@ -15,6 +15,9 @@ final class ItemStore
     /** Seconds between two checks for taken items, in case the message about them is lost. */
     private const CHECK_INTERVAL = 1.0;
 
+    /** Maximum seconds of a request that count for the task's time limit. In a longer request, the task has to wait. */
+    private const MAX_COUNTED_SECONDS = 0.1;
+
     /** @param \Generator<mixed, mixed, mixed, mixed>|null $items encoded items; null once the task must end */
     public function __construct(
         private ?\Generator $items,
@@ -45,7 +48,6 @@ final class ItemStore
         return $result;
     }
 
-    /** Drops the generator, so that the task ends, and waits for the end of the task. */
     private function endTask(): void
     {
         $this->items = null;
@@ -107,6 +109,8 @@ final class ItemStore
     private function put(array $frames): int
     {
         $first = $frames === [] ? 0 : $this->job->itemCount ?? 0;
+        $left = $this->job->pauseTimeLimit();
+        $begin = Clock::now();
         $untakenCount = ReconnectBackoff::retry(\INF, function () use ($first, $frames): ?int {
             $this->job->throwIfRequested();
 
@@ -119,6 +123,8 @@ final class ItemStore
                 $frames,
             );
         });
+        $counted = min(Clock::now() - $begin, self::MAX_COUNTED_SECONDS);
+        $this->job->resumeTimeLimit($left === null ? null : $left - $counted);
         $this->job->throwIfRequested();
         if ($untakenCount === null) {
             throw new CancelledException();

@@ -13,6 +13,7 @@ use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
+use PHPUnit\Framework\MockObject\Stub;
 use Psr\Log\NullLogger;
 use Revolt\EventLoop;
 use Spindle\Internal\CannotWaitException;
@@ -63,6 +64,9 @@ final class AgentTest extends TidyTestCase
 
     /** Seconds that each repair of the queue takes. */
     private float $repairDuration = 0.0;
+
+    /** Seconds that the engine needs to store an item of {@see serveItems()}. */
+    private float $putDuration = 0.0;
 
     /** Whether the engine refuses requests. */
     private bool $isRefused = false;
@@ -522,6 +526,31 @@ final class AgentTest extends TidyTestCase
         self::assertSame(200, $pauses);
     }
 
+    public function testTheTimeLimitOfAGeneratorDoesNotIncludeAnOutageOfTheEngine(): void
+    {
+        $count = 0;
+        $this->serveItems(0.0, static function (\Generator $items, MemoryBroker $broker) use (&$count): void {
+            foreach ($items as $_) {
+                if (++$count === 1) {
+                    $broker->cut();
+                    delay(4.0);
+                    $broker->restore();
+                }
+            }
+        });
+
+        self::assertSame(200, $count);
+    }
+
+    public function testTheTimeLimitOfAGeneratorIncludesShortRequestsForItsItems(): void
+    {
+        $this->putDuration = 0.05;
+        $this->serveItems(0.0, function (\Generator $items): void {
+            $this->expectException(TaskTimeoutException::class);
+            iterator_to_array($items);
+        });
+    }
+
     public function testTheTimeOfAGeneratorBetweenPausesOfItsReaderCounts(): void
     {
         $count = 0;
@@ -695,8 +724,8 @@ final class AgentTest extends TidyTestCase
     /**
      * Runs a generator task with a time limit of one second, which yields 200 items.
      *
-     * @param float                                                   $seconds time that the code needs for each item
-     * @param \Closure(\Generator<mixed, mixed, mixed, mixed>): void $reader
+     * @param float $seconds time that the code needs for each item
+     * @param \Closure(\Generator<mixed, mixed, mixed, mixed>, MemoryBroker): void $reader gets the agent's broker, too
      */
     private function serveItems(float $seconds, \Closure $reader): void
     {
@@ -706,7 +735,7 @@ final class AgentTest extends TidyTestCase
             $items = static function () use ($report, $seconds): \Generator {
                 $report(['generator']);
                 for ($i = 0; $i < 200; ++$i) {
-                    delay($seconds);
+                    $seconds > 0.0 ? delay($seconds) : null; // delay(0) would let the loop run
                     yield serialize([$i, 'item']);
                 }
 
@@ -716,20 +745,44 @@ final class AgentTest extends TidyTestCase
 
             return $pool;
         };
-        $agent = $this->agent($engine, $create);
-        $ended = async($agent->run(...));
         $keys = new SigningKeys([AgentProgram::KEY]);
+        $memory = new MemoryBroker($engine);
+        $broker = self::brokerLike($memory, 'putItems');
+        $broker->method('putItems')->willReturnCallback(
+            function (string $queue, string $owner, string $id, int $claim, int $offset, array $frames) use (
+                $memory,
+            ): ?int {
+                delay($this->putDuration);
+
+                /** @var list<string> $frames */
+                return $memory->putItems($queue, $owner, $id, $claim, $offset, $frames);
+            },
+        );
+        $agent = new Agent($broker, 'queue', 2, $keys, createPool: $create);
+        $ended = async($agent->run(...));
         $options = new RemoteOptions(timeout: 1.0);
         $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys, JobRetryPolicy::none(), $options);
         $id = $executor->dispatch(static fn(): int => 1, id: 'generator');
         try {
             $items = $executor->attach($id)->await();
             self::assertInstanceOf(\Generator::class, $items);
-            $reader($items);
+            $reader($items, $memory);
         } finally {
             $agent->close();
             $ended->await();
         }
+    }
+
+    /** Returns a broker that calls the given one, but none of the methods that the test replaces. */
+    private static function brokerLike(MemoryBroker $memory, string ...$replaced): Broker&Stub
+    {
+        $broker = self::createStub(Broker::class);
+        foreach (array_diff(get_class_methods(Broker::class), $replaced) as $method) {
+            $real = new \ReflectionMethod($memory, $method);
+            $broker->method($method)->willReturnCallback($real->getClosure($memory));
+        }
+
+        return $broker;
     }
 
     private static function joined(MemoryEngine $engine): string
@@ -750,13 +803,7 @@ final class AgentTest extends TidyTestCase
         $this->started = 0;
         $engine = new MemoryEngine();
         $memory = new MemoryBroker($engine);
-        $broker = self::createStub(Broker::class);
-        foreach (get_class_methods(Broker::class) as $method) {
-            if (!\in_array($method, ['settleAndClaim', 'repair'], true)) {
-                $real = new \ReflectionMethod($memory, $method);
-                $broker->method($method)->willReturnCallback($real->getClosure($memory));
-            }
-        }
+        $broker = self::brokerLike($memory, 'settleAndClaim', 'repair');
         $broker->method('repair')->willReturnCallback(function (): int {
             if ($this->repairDuration > 0) {
                 delay($this->repairDuration);
