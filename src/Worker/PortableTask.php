@@ -25,6 +25,8 @@ final class PortableTask
     /** Bytes of the kind (such as result or exception) at the start of an encoded outcome. The value follows. */
     private const KIND_BYTES = 1;
 
+    private const LARGE_OUTCOME_BYTES = 1 << 15;
+
     /** Maximum cached callables. The cache exists because all tasks of a map() call have the same code. */
     private const MAX_CACHED_CALLABLES = 16;
 
@@ -36,7 +38,8 @@ final class PortableTask
      * @param string|null $argument       from {@see encodeArgument()}; null for a task without an argument
      * @param int         $attempt        value of {@see TaskContext::$attempt} in the task
      * @param string|null $idempotencyKey value of {@see TaskContext::$idempotencyKey} in the task
-     * @param bool        $announced      whether the pool's $onReport receives [$idempotencyKey] when the task starts.
+     * @param bool        $announced      whether the pool's $onReport receives [$idempotencyKey] when the task starts,
+     *                                    and [$idempotencyKey, null] before a large outcome, which may arrive later.
      *                                    Reports by the task always arrive as [$idempotencyKey, serialized value]
      * @param int|null    $maxResultBytes size limit of the encoded value and of each item, in bytes; null for no limit
      */
@@ -109,7 +112,10 @@ final class PortableTask
         if (\is_string($outcome)) {
             TaskContext::enter($outer, $fiber); // the next task of the same batch must not inherit this context
 
-            return $this->limited($outcome);
+            $outcome = $this->limited($outcome);
+            if ($this->announced && \strlen($outcome) > self::LARGE_OUTCOME_BYTES) {
+                $outer->report([$this->idempotencyKey, null]);
+            }
         }
 
         return $outcome;

@@ -135,7 +135,7 @@ final class JobRunner
         }
     }
 
-    /** Handles a report of a worker: forwards the report of a task, or starts the time limit of a task that starts. */
+    /** Handles a report of a worker: forwards the report of a task, or starts or stops the time limit of the task. */
     public function onReport(mixed $report): void
     {
         if (!\is_array($report)) {
@@ -147,15 +147,17 @@ final class JobRunner
             return;
         }
         $bytes = $report[1] ?? null;
-        \is_string($bytes)
-            ? $this->run->broker->report(
+        match (true) {
+            \is_string($bytes) => $this->run->broker->report(
                 $this->run->queue,
                 $this->run->owner,
                 $job->delivery->id,
                 $job->delivery->claimNumber,
                 $this->settlements->report($job->delivery, $bytes),
-            )
-            : $job->startTimeLimit();
+            ),
+            \count($report) > 1 => $job->stopTimeLimit(),
+            default => $job->startTimeLimit(),
+        };
     }
 
     public function notify(string $id): void

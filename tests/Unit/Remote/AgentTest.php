@@ -510,6 +510,32 @@ final class AgentTest extends TidyTestCase
         $ended->await();
     }
 
+    public function testTheTimeLimitDoesNotIncludeTheTimeUntilALargeOutcomeIsRead(): void
+    {
+        $this->duration = 5.0;
+        $pool = $this->pool();
+        $create = static function (\Closure $report) use ($pool): Executor {
+            async(static function () use ($report): void {
+                delay(0.5);
+                $report(['id']);
+                delay(0.5);
+                $report(['id', null]);
+            });
+
+            return $pool;
+        };
+        $engine = new MemoryEngine();
+        $agent = $this->agent($engine, $create);
+        $ended = async($agent->run(...));
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $options = new RemoteOptions(timeout: 1.0);
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys, JobRetryPolicy::none(), $options);
+        $executor->dispatch(static fn(): int => 1, id: 'id');
+        self::assertSame('done', $executor->attach('id')->await());
+        $agent->close();
+        $ended->await();
+    }
+
     public function testTheTimeLimitOfAGeneratorDoesNotIncludeTheTimeOfItsReader(): void
     {
         $pauses = 0;

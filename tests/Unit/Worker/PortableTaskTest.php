@@ -132,6 +132,13 @@ final class PortableTaskTest extends TestCase
         self::assertSame([['a']], $this->reports);
     }
 
+    public function testATaskThatIsAnnouncedSaysThatItEndsWithALargeOutcome(): void
+    {
+        (new PortableTask(PortableTask::encode(static fn(): string => str_repeat('x', 1 << 16)), null, 1, 'a', true))();
+
+        self::assertSame([['a'], ['a', null]], $this->reports);
+    }
+
     public function testAnExceptionIsAnOutcome(): void
     {
         $outcome = self::task(static fn() => throw new \DomainException('bad', 7), 1, 'a')();
