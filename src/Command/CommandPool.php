@@ -206,16 +206,20 @@ final class CommandPool implements Lifecycle, Statistics
      * Ends the running command that has this key in the iterable of {@see self::run()} or {@see runInOrder()}. The
      * command gets a cancelled result. If several running commands have the key, only the command that was read first
      * is ended. A command with a slot counts as running. If no running command has the key, ends a command with the key
-     * that waits for a retry. Without such a command, the call does nothing.
+     * that waits for a retry. If a command has ended, but callbacks have not received all of its output, the call only
+     * prevents a retry. Without such a command, the call does nothing.
      */
     public function cancel(mixed $key): void
     {
         $hasKey = static fn(PendingCommand $pending): bool => $pending->key === $key;
         $commands = array_filter($this->dispatcher->commands(), $hasKey);
         $retried = array_filter($commands, static fn(PendingCommand $pending): bool => $pending->attempts > 0);
-        $begun = array_filter($this->dispatcher->running(), $hasKey) + $retried;
+        $running = array_filter($this->dispatcher->running(), $hasKey);
+        $begun = $running + $retried;
         $first = reset($begun);
-        if ($first !== false && ($first->launcher === null || $first->attempts > 0)) {
+        if ($first !== false && $first->launcher === null && !isset($running[$first->id])) {
+            $this->dispatcher->withdraw($first); // it is retried later, or callbacks receive its last output
+        } elseif ($first !== false && ($first->launcher === null || $first->attempts > 0)) {
             $this->dispatcher->cancel([$first]); // a transport has the command, or it is retried
         } else {
             PendingCommand::cancelFirstRunning(array_values($begun + $commands)); // any of these may have a slot

@@ -145,10 +145,10 @@ final class CommandDispatcher implements AttemptEvents
         return Run::select($this->backend->running());
     }
 
-    /** @return array<int, PendingCommand> running and waiting commands of runs, in the order of submission */
+    /** @return array<int, PendingCommand> commands of runs without an outcome, in the order of submission */
     public function commands(): array
     {
-        return Run::select($this->backend->commands() + $this->delayedCommands());
+        return Run::select($this->allCommands());
     }
 
     /** @return array<string, int> numbers that CommandPool::statistics() describes, by name */

@@ -73,6 +73,7 @@ final class RemoteCommandsTest extends CommandPoolContract
         'testCancellingARunEndsItsCommandsAndYieldsCancelledResults' => self::STREAMS,
         'testAnOutputCallbackThatSuspendsHoldsUpNoCancellation' => self::STREAMS,
         'testAnExitedCommandWithUndeliveredOutputIsNotRetriedAfterCancelAllOrKill' => self::STREAMS,
+        'testAKeyPreventsTheRetryOfACommandWhoseOutputIsBeingDelivered' => self::STREAMS,
         'testAClosureGetsTheOutputOfEachAttempt' => self::STREAMS,
         'testTheOutputOfARunningCommandCanBeReadAndTheCommandEnded' => self::STREAMS,
         'testTheOutputOfARunningCommandCanBeReadWhileAnotherRunHasWaitingCommands' => self::STREAMS,

@@ -6,9 +6,11 @@ namespace Spindle\Tests\Conformance\Command\Contract;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
+use Spindle\Command\RetryPolicy;
 use Spindle\Command\StreamException;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
@@ -41,6 +43,31 @@ trait DeliversOutput
         }
 
         self::assertSame(str_repeat("out\n", 20), $received);
+    }
+
+    public function testAKeyPreventsTheRetryOfACommandWhoseOutputIsBeingDelivered(): void
+    {
+        $pool = $this->pool(1, new RetryPolicy(1, delay: 0.0));
+        $delivery = new DeferredFuture();
+        $received = '';
+        $command = Command::shell('echo 1; sleep 0.05; echo 2; exit 3')->withStdout(
+            static function (string $bytes) use ($delivery, &$received): void {
+                $received .= $bytes;
+                $delivery->getFuture()->await();
+            },
+        );
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run(['a' => $command])));
+        Eventually::holds(
+            static function () use ($pool, &$received): bool {
+                return $received !== '' && $pool->runningKeys() === [];
+            },
+            'it has ended',
+        );
+        $pool->cancel('a');
+        $delivery->complete();
+        $result = $run->await()['a'];
+
+        self::assertSame([3, 1, "1\n2\n"], [$result->exitCode, $result->attempts, $received]);
     }
 
     public function testAClosureThatThrowsEndsItsCommandAndItsExceptionReachesTheCaller(): void
