@@ -48,23 +48,8 @@ final class Capture
     public function __unserialize(array $data): void
     {
         $this->store = new CaptureStore(null);
-        $this->appendLast($data[0]);
-    }
-
-    /**
-     * Adds the last piece. If no piece was added before, the last piece stays in memory without a size limit, and the
-     * store does not count the bytes of this piece.
-     *
-     * @throws StreamException when the output can't be written to its file
-     */
-    public function appendLast(string $bytes): void
-    {
-        if ($this->length === 0) {
-            $this->bytes = $bytes;
-            $this->length = \strlen($bytes);
-        } elseif ($bytes !== '') {
-            $this->append($bytes);
-        }
+        $this->bytes = $data[0];
+        $this->length = \strlen($data[0]);
     }
 
     /** @throws StreamException when the output can't be written to a file; earlier pieces are kept */

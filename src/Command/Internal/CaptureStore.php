@@ -17,11 +17,16 @@ final class CaptureStore
     /** Maximum bytes in memory of all outputs of a pool together. */
     private const MAX_POOL_MEMORY_BYTES = 64 << 20;
 
+    /** The outputs of a pool use at most the memory_limit divided by this number. */
+    private const MEMORY_LIMIT_DIVISOR = 4;
+
     /** With more files than this, the lookahead is 0, and outputs move to shared files, to save descriptors. */
     private const FILES_THRESHOLD = 64;
 
     /** A shared file of this size gets no more outputs. PHP closes the file when no result refers to it any more. */
     private const MAX_SHARED_FILE_BYTES = 256 << 20;
+
+    private readonly int $maxMemoryBytes;
 
     private int $memoryBytes = 0;
 
@@ -42,6 +47,10 @@ final class CaptureStore
         $directory ??= sys_get_temp_dir();
         $current = str_starts_with($directory, '/') ? false : getcwd();
         $this->directory = $current === false ? $directory : "{$current}/{$directory}";
+        $limit = ini_parse_quantity(\ini_get('memory_limit'));
+        $this->maxMemoryBytes = $limit <= 0
+            ? self::MAX_POOL_MEMORY_BYTES
+            : min(self::MAX_POOL_MEMORY_BYTES, intdiv($limit, self::MEMORY_LIMIT_DIVISOR));
     }
 
     /** Returns whether more than FILES_THRESHOLD outputs have their own files. If so, the lookahead is 0. */
@@ -53,7 +62,7 @@ final class CaptureStore
     /** Reserves `$bytes` of memory for an output that grows to `$length` bytes. Returns false if it needs a file. */
     public function reserveMemory(int $bytes, int $length): bool
     {
-        if ($length > self::MAX_OUTPUT_MEMORY_BYTES || $this->memoryBytes + $bytes > self::MAX_POOL_MEMORY_BYTES) {
+        if ($length > self::MAX_OUTPUT_MEMORY_BYTES || $this->memoryBytes + $bytes > $this->maxMemoryBytes) {
             return false;
         }
         $this->memoryBytes += $bytes;

@@ -26,8 +26,8 @@ final class ResultFactory
         $from = $at + self::EXITED_HEAD_BYTES;
         try {
             if ($pending->ioError === null) {
-                $pending->stdout->appendLast(substr($bytes, $from, $exit['out']));
-                $pending->stderr->appendLast(substr(
+                $pending->stdout->append(substr($bytes, $from, $exit['out']));
+                $pending->stderr->append(substr(
                     $bytes,
                     $from + $exit['out'],
                     $length - self::EXITED_HEAD_BYTES - $exit['out'],

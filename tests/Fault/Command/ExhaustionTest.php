@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Command;
 
 use PHPUnit\Framework\Attributes\DataProviderExternal;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
@@ -19,7 +20,7 @@ use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
 use Spindle\Tests\TidyTestCase;
 
-/** A full disk, and no more processes. */
+/** A full disk, a low memory limit, and no more processes. */
 final class ExhaustionTest extends TidyTestCase
 {
     use OwnDirectory;
@@ -135,6 +136,33 @@ final class ExhaustionTest extends TidyTestCase
             $pool->execute($large->withStdout($memory))->error ?? (string) ftell($memory),
             $pool->execute(Command::of('echo', 'small'))->stdout(),
         ];
+    }
+
+    #[TestWith([80, 900_000])]
+    #[TestWith([1200, 60_000])]
+    public function testOutputThatDoesNotFitIntoTheMemoryLimitIsInFiles(int $count, int $bytes): void
+    {
+        self::assertSame(
+            [$count * $bytes, true],
+            Host::call(self::class . '::exceedTheMemoryLimit', [$count, $bytes], options: ['-d', 'memory_limit=64M']),
+        );
+    }
+
+    /** @return array{int, bool} bytes of all outputs, and whether they need at most a quarter of the memory limit */
+    public static function exceedTheMemoryLimit(int $count, int $bytes): array
+    {
+        $pool = new CommandPool(4);
+        $pool->execute(Command::of('true'));
+        $before = memory_get_usage();
+        $results = [];
+        $command = Command::of('head', '-c', (string) $bytes, '/dev/zero');
+        foreach ($pool->run(array_fill(0, $count, $command)) as $result) {
+            $results[] = $result;
+        }
+        $used = memory_get_usage() - $before;
+        $sizes = array_map(static fn($result): int => \strlen($result->stdout()), $results);
+
+        return [array_sum($sizes), $used <= 20 << 20]; // 4 MiB for the results themselves
     }
 
     public function testACommandWhoseOutputCouldNotBeStoredIsNotRetriedAfterATimeout(): void
