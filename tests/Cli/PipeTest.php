@@ -166,6 +166,36 @@ final class PipeTest extends SpindleCommandTestCase
         self::assertOutcome(0, "40000000\n", $process);
     }
 
+    public function testABlockMayBeLargerThanTheMemoryLimit(): void
+    {
+        $process = $this->shell(
+            'yes 0123456789 2>/dev/null | head -c 77000000 | '
+            . escapeshellarg(\PHP_BINARY) . ' -d memory_limit=32M $SPINDLE run -k --pipe --block 35M "cat | wc -c"',
+        );
+
+        self::assertOutcome(0, "36700158\n36700158\n3599684\n", $process);
+    }
+
+    #[TestWith(['--block 35M --regexp'])]
+    #[TestWith(['--block 35M --round-robin'])]
+    #[TestWith(['--block 35M -N1'])]
+    #[TestWith(['--recend x'])]
+    public function testABlockThatDoesNotFitIntoTheMemoryIsReported(string $options): void
+    {
+        $process = $this->shell(
+            '(yes 0123456789 | head -c 40000000) 2>/dev/null | '
+            . escapeshellarg(\PHP_BINARY) . " -d memory_limit=32M \$SPINDLE run --pipe {$options} 'cat | wc -c'",
+        );
+
+        self::assertSame(['', 255], [$process->getOutput(), $process->getExitCode()]);
+        self::assertMatchesRegularExpression(
+            '/^spindle: option --block: a block or record of \d+ bytes or more does not fit into the free memory:'
+            . ' \d+ of 33554432 bytes \(memory_limit\) are in use; give a smaller --block, another --recend, or a'
+            . ' higher limit \(php -d memory_limit=2G\)\n$/D',
+            $process->getErrorOutput(),
+        );
+    }
+
     #[TestWith(['--block 100k'])]
     #[TestWith(['--block 100k --round-robin'])]
     #[TestWith(['-N 20000'])]

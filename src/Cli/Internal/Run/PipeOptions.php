@@ -52,6 +52,9 @@ final class PipeOptions
         'jsonl' => 'a block is not a task',
         'queue' => 'blocks are files on this machine',
     ];
+    /** Larger blocks are written to their files in pieces of about this size, except with {@see NEEDS_WHOLE_BLOCKS}. */
+    private const PIECE_BYTES = 1 << 20;
+    private const NEEDS_WHOLE_BLOCKS = ['round-robin', 'remove-rec-sep', 'no-run-if-empty'];
     private const NOT_WITH_GROUPS = [
         'recstart' => 'a record is a group of lines',
         'recend' => 'a record is a group of lines',
@@ -210,6 +213,9 @@ final class PipeOptions
                 self::size($given) ?? self::DEFAULT_BLOCK_BYTES,
                 $lines === null && $records === null ? 0 : ($lines ?? 1) * ($records ?? 1),
                 $records !== null,
+                array_filter(array_map($given->flag(...), self::NEEDS_WHOLE_BLOCKS)) === []
+                    ? self::PIECE_BYTES
+                    : \PHP_INT_MAX,
             ),
             $ends,
             Header::parse($given->text('header')),

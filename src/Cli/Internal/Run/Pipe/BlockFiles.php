@@ -58,9 +58,24 @@ final class BlockFiles
     {
         $this->paths[$number] = $path = $this->prefix . bin2hex(random_bytes(4));
         $this->sizes[$number] = 0;
-        if (!$this->areWritten) {
-            return $path;
+        $file = $this->areWritten ? self::create($path) : null;
+        foreach ($pieces as $piece) {
+            if ($file !== null && @fwrite($file, $piece) !== \strlen($piece)) {
+                throw OutputFailedException::temporaryFile();
+            }
+            $this->sizes[$number] += \strlen($piece);
         }
+
+        return $path;
+    }
+
+    /**
+     * @return resource
+     *
+     * @throws OutputFailedException
+     */
+    private static function create(string $path): mixed
+    {
         error_clear_last();
         $mask = umask(0o077);
         $file = @fopen($path, 'xe');
@@ -69,14 +84,8 @@ final class BlockFiles
             throw OutputFailedException::temporaryFile();
         }
         stream_set_write_buffer($file, 0);
-        foreach ($pieces as $piece) {
-            if (@fwrite($file, $piece) !== \strlen($piece)) {
-                throw OutputFailedException::temporaryFile();
-            }
-            $this->sizes[$number] += \strlen($piece);
-        }
 
-        return $path;
+        return $file;
     }
 
     public function path(int $number): string

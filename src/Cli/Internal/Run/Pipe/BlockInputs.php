@@ -33,10 +33,31 @@ final class BlockInputs implements JobInputs
     public function jobs(InputWait $wait, \Closure $concurrency): \Generator
     {
         $number = 0;
-        foreach ($this->blocks->read($wait) as $block) {
-            $path = $this->files->write(++$number, [$this->blocks->header, $block]);
+        for ($pieces = $this->blocks->read($wait); $pieces->valid(); $pieces->next()) {
+            $path = $this->files->write(++$number, $this->block($pieces));
+            if (!$pieces->valid()) {
+                return; // $wait was stopped within the block
+            }
             $this->names[$number] = Blocks::describe($this->blocks->start, $this->blocks->end, 'standard input');
             yield $number => JobValues::of([$this->insertsFileName ? $path : '']);
+        }
+    }
+
+    /**
+     * Yields the header and one block. Leaves $pieces at the last piece of the block, so that no further input is read.
+     *
+     * @param \Generator<bool, string> $pieces
+     *
+     * @return \Generator<int, string>
+     */
+    private function block(\Generator $pieces): \Generator
+    {
+        yield $this->blocks->header;
+        for (; $pieces->valid(); $pieces->next()) {
+            yield $pieces->current();
+            if ($pieces->key()) {
+                return;
+            }
         }
     }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\Pipe;
 
 use Spindle\Cli\Internal\UsageException;
+use Spindle\Internal\FreeMemory;
 
 /** Splits input that arrives in pieces of any size into blocks of whole records, at the same places as GNU parallel. */
 final class BlockSplitter
@@ -15,29 +16,44 @@ final class BlockSplitter
     /** Factor by which $blockBytes grows for a longer record or group, as in GNU parallel. */
     private const GROWTH = 1.3;
 
+    /** Largest size of a buffer in bytes for which the free memory is not checked. */
+    private const MAX_UNCHECKED_BYTES = 4 << 20;
+
     private string $buffer = '';
+
     /** Position in the buffer at which the next block starts. */
     private int $start = 0;
 
     /** Bytes that were removed from the beginning of the buffer. */
     private int $removed = 0;
 
+    /** Bytes of the current block that were already yielded. */
+    private int $yielded = 0;
+
+    /** Size of the buffer at which the next search for a piece begins. */
+    private int $nextPieceBytes;
+
     /**
      * @param int  $blockBytes maximum bytes of a block; this maximum grows when a record or a group is longer
      * @param int  $groupSize  number of records that stay together (a group); 0 if a block may end after any record
      * @param bool $isOneGroup true for one group in each block; false for as many groups as fit into $blockBytes
+     * @param int  $pieceBytes a block is yielded in pieces of at least this size, if $ends can find such pieces
      */
     public function __construct(
         private readonly RecordEnds $ends,
         private int $blockBytes,
         private readonly int $groupSize = 0,
         private readonly bool $isOneGroup = false,
-    ) {}
+        private readonly int $pieceBytes = \PHP_INT_MAX,
+    ) {
+        $this->nextPieceBytes = $pieceBytes;
+    }
 
     /**
-     * @return \Generator<int, string> the blocks that are complete, without meaningful keys
+     * @return \Generator<bool, string> pieces of blocks; the key is true for the last piece of a block
      *
-     * @throws UsageException when a record or a group exceeds {@see MAX_BLOCK_BYTES}, or a regular expression fails
+     * @throws UsageException when a record or a group exceeds {@see MAX_BLOCK_BYTES} or the free memory, or a regular
+     *                        expression fails
      */
     public function push(string $bytes): \Generator
     {
@@ -46,12 +62,21 @@ final class BlockSplitter
             $this->removed += $this->start;
             $this->start = 0;
         }
+        $this->checkMemory(\strlen($this->buffer) + \strlen($bytes));
         $this->buffer .= $bytes; // PHP appends without a copy. A copy for each piece would take quadratic time.
-        while (\strlen($this->buffer) - $this->start >= $this->blockBytes) {
-            $before = $this->start;
-            yield from $this->cut($this->start + $this->blockBytes);
-            if ($this->start === $before) {
+        while (\strlen($this->buffer) - $this->start >= $this->blockBytes - $this->yielded) {
+            if (!yield from $this->cut($this->start + $this->blockBytes - $this->yielded)) {
                 $this->grow();
+            }
+        }
+        $size = \strlen($this->buffer) - $this->start;
+        if ($this->groupSize === 0 && $size >= $this->nextPieceBytes) {
+            $end = $this->ends->certain($this->buffer, $this->start);
+            $isFound = $end > $this->start;
+            $this->nextPieceBytes = $isFound ? $this->pieceBytes : 2 * $size;
+            if ($isFound) {
+                $this->yielded += $end - $this->start;
+                yield false => $this->take($end);
             }
         }
     }
@@ -63,7 +88,7 @@ final class BlockSplitter
     }
 
     /**
-     * @return \Generator<int, string> the remaining blocks
+     * @return \Generator<bool, string> the remaining blocks, as {@see push()} yields them
      *
      * @throws UsageException
      */
@@ -72,14 +97,15 @@ final class BlockSplitter
         if ($this->groupSize > 0) {
             yield from $this->cut(\strlen($this->buffer));
         }
-        if ($this->start < \strlen($this->buffer)) {
-            yield $this->take(\strlen($this->buffer));
+        if ($this->start < \strlen($this->buffer) || $this->yielded > 0) {
+            yield true => $this->take(\strlen($this->buffer));
         }
     }
 
-    /** @return \Generator<int, string> */
+    /** @return \Generator<bool, string, mixed, bool> blocks; returns whether there is one */
     private function cut(int $limit): \Generator
     {
+        $before = $this->start;
         if ($this->groupSize === 0) {
             $end = $this->ends->last($this->buffer, $this->start, $limit);
         } else {
@@ -87,13 +113,17 @@ final class BlockSplitter
             while (($next = $this->ends->next($this->buffer, $end, $limit, $this->groupSize)) !== null) {
                 $end = $next;
                 if ($this->isOneGroup) {
-                    yield $this->take($end);
+                    yield true => $this->take($end);
                 }
             }
         }
-        if ($end > $this->start) {
-            yield $this->take($end);
+        if ($end === $this->start && $this->yielded === 0) {
+            return $end > $before;
         }
+        $this->yielded = 0;
+        yield true => $this->take($end);
+
+        return true;
     }
 
     private function take(int $end): string
@@ -102,6 +132,20 @@ final class BlockSplitter
         $this->start = $end;
 
         return $block;
+    }
+
+    /** @throws UsageException when the memory does not suffice for this number of bytes and for copies of a block */
+    private function checkMemory(int $bytes): void
+    {
+        $copies = $this->isOneGroup ? 1 : 3; // a regular expression and --rrs make two more copies of a block
+        if ($bytes > self::MAX_UNCHECKED_BYTES && !(new FreeMemory())->allows($copies * $bytes)) {
+            throw new UsageException(\sprintf(
+                'option --block: a block or record of %d bytes or more does not fit into the free memory: %s; give a'
+                    . ' smaller --block, another --recend, or a higher limit (php -d memory_limit=2G)',
+                $bytes,
+                FreeMemory::usage(),
+            ));
+        }
     }
 
     private function grow(): void

@@ -16,7 +16,7 @@ final class Blocks
     /** The header that has been read; '' for none. */
     public string $header = '';
 
-    /** Positions in the input where the last yielded block starts and ends. */
+    /** Positions in the input where the block of the last yielded piece starts, and where that piece ends. */
     public int $start = 0;
     public int $end = 0;
 
@@ -39,25 +39,27 @@ final class Blocks
     /**
      * Yields each block, without the header. Ends early when $wait is stopped. Can be called once.
      *
-     * @return \Generator<int, string> without meaningful keys
+     * @return \Generator<bool, string> pieces of blocks; the key is true for the last piece of a block
      *
      * @throws UsageException when the input can't be read or split
      */
     public function read(InputWait $wait): \Generator
     {
-        foreach ($this->split($wait) as $block) {
+        $isFirst = true;
+        foreach ($this->split($wait) as $isLast => $block) {
             if ($wait->isStopped()) {
                 return;
             }
             $this->end = \strlen($this->header) + $this->splitter->position();
-            $this->start = $this->end - \strlen($block);
+            $this->start = $isFirst ? $this->end - \strlen($block) : $this->start;
+            $isFirst = $isLast;
             if (!$this->skipsBlank || trim($block) !== '') {
-                yield $this->removesSeparators ? $this->ends->withoutSeparators($block) : $block;
+                yield $isLast => $this->removesSeparators ? $this->ends->withoutSeparators($block) : $block;
             }
         }
     }
 
-    /** @return \Generator<int, string> */
+    /** @return \Generator<bool, string> */
     private function split(InputWait $wait): \Generator
     {
         $header = $this->headerForm;

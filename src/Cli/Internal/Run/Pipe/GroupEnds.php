@@ -44,6 +44,11 @@ final class GroupEnds implements RecordEnds
         return null;
     }
 
+    public function certain(string $text, int $from): int
+    {
+        return $from;
+    }
+
     public function withoutSeparators(string $block): string
     {
         return $block;

@@ -60,6 +60,11 @@ final class PatternEnds implements RecordEnds
         return $from;
     }
 
+    public function certain(string $text, int $from): int
+    {
+        return $from;
+    }
+
     public function withoutSeparators(string $block): string
     {
         return preg_replace($this->separator, '', $block) ?? throw self::failed();

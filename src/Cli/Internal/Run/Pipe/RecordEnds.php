@@ -28,5 +28,13 @@ interface RecordEnds
      */
     public function next(string $text, int $from, int $limit, int $count): ?int;
 
+    /**
+     * Returns a position up to which the text after $from belongs to the current block, whatever follows in the input.
+     * The text after that position is still needed to find the end of the block. Returns $from if nothing is certain.
+     *
+     * @throws UsageException when a regular expression can't be applied
+     */
+    public function certain(string $text, int $from): int;
+
     public function withoutSeparators(string $block): string;
 }

@@ -107,7 +107,7 @@ final class RoundRobinInputs implements JobInputs
      * Waits until there are enough jobs, and then distributes the blocks after the current one. The number of jobs at
      * once can become lower (-j FILE), so this method waits also while no job is created.
      *
-     * @param \Generator<int, string> $blocks
+     * @param \Generator<bool, string> $blocks
      * @param \Closure(): int         $concurrency
      */
     private function distribute(\Generator $blocks, InputWait $wait, \Closure $concurrency): void

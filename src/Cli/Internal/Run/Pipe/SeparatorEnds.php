@@ -24,7 +24,7 @@ final class SeparatorEnds implements RecordEnds
         $highest = $limit - \strlen($this->separator);
         $position = $highest < $from ? false : strrpos($text, $this->separator, $highest - \strlen($text));
 
-        return $position === false ? $from : max($from, $position + \strlen($this->end));
+        return $position === false || $position < $from ? $from : $position + \strlen($this->end);
     }
 
     public function next(string $text, int $from, int $limit, int $count): ?int
@@ -68,6 +68,11 @@ final class SeparatorEnds implements RecordEnds
         }
 
         return null;
+    }
+
+    public function certain(string $text, int $from): int
+    {
+        return max($from, $this->last($text, $from, \strlen($text)) - \strlen($this->end));
     }
 
     public function withoutSeparators(string $block): string

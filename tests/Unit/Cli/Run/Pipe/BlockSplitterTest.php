@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Cli\Run\Pipe;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\Internal\Run\Pipe\BlockSplitter;
 use Spindle\Cli\Internal\Run\Pipe\GroupEnds;
@@ -66,6 +67,57 @@ final class BlockSplitterTest extends TestCase
         }
     }
 
+    #[TestWith([new SeparatorEnds("\n", ''), "a\n"])]
+    #[TestWith([new SeparatorEnds("\n\n", ''), "a\n\n"])]
+    #[TestWith([new SeparatorEnds('', '>'), 'ab>'])]
+    #[TestWith([new SeparatorEnds('aa', 'a'), 'aaab'])]
+    #[TestWith([new SeparatorEnds('', ''), 'ab'])]
+    public function testABlockInPiecesEndsWhereAWholeBlockEnds(SeparatorEnds $ends, string $characters): void
+    {
+        for ($i = 0; $i < 300; ++$i) {
+            $input = '';
+            for ($size = mt_rand(0, 60); $size > 0; --$size) {
+                $input .= $characters[mt_rand(0, \strlen($characters) - 1)];
+            }
+            $blockBytes = mt_rand(1, 20);
+            $parts = str_split($input, mt_rand(1, 30));
+            $inPieces = self::blocks(new BlockSplitter($ends, $blockBytes, pieceBytes: mt_rand(1, 5)), $parts);
+
+            $whole = self::blocks(new BlockSplitter($ends, $blockBytes), [$input]);
+            self::assertSame($whole, $inPieces, json_encode([$parts, $blockBytes], \JSON_THROW_ON_ERROR));
+        }
+    }
+
+    public function testAPieceIsYieldedBeforeItsBlockIsComplete(): void
+    {
+        $splitter = new BlockSplitter(new SeparatorEnds("\n", ''), 100, pieceBytes: 4);
+
+        self::assertSame(["a\nb"], iterator_to_array($splitter->push("a\nb\ncd"), false));
+    }
+
+    /**
+     * @param list<string> $parts
+     *
+     * @return list<string>
+     */
+    private static function blocks(BlockSplitter $splitter, array $parts): array
+    {
+        $blocks = [];
+        $block = '';
+        $generators = [...array_map($splitter->push(...), $parts), $splitter->end()];
+        foreach ($generators as $generator) {
+            foreach ($generator as $isLast => $piece) {
+                $block .= $piece;
+                if ($isLast) {
+                    $blocks[] = $block;
+                    $block = '';
+                }
+            }
+        }
+
+        return $blocks;
+    }
+
     public function testASeparatorCountsOnlyWithinTheBlock(): void
     {
         $ends = new SeparatorEnds("\r\n", '');
@@ -73,6 +125,7 @@ final class BlockSplitterTest extends TestCase
         self::assertSame(0, $ends->last("ab\r\n", 0, 3));
         self::assertSame(4, $ends->last("ab\r\nc", 0, 4));
         self::assertSame(2, $ends->last("\r\nab", 2, 4));
+        self::assertSame(2, (new SeparatorEnds("\n\n", ''))->last("\n\n\nb", 2, 4));
         self::assertNull($ends->next("ab\r\n", 0, 3, 1));
         self::assertSame(4, $ends->next("ab\r\n", 0, 4, 1));
     }
