@@ -176,6 +176,16 @@ final class PipeTest extends SpindleCommandTestCase
         self::assertOutcome(0, "36700158\n36700158\n3599684\n", $process);
     }
 
+    public function testARegularExpressionNeedsNoIniSet(): void
+    {
+        $process = $this->shell(
+            'printf "a\nb\n" | ' . escapeshellarg(\PHP_BINARY)
+            . ' -d disable_functions=ini_set $SPINDLE run --pipe --regexp --recend "\n" cat',
+        );
+
+        self::assertOutcome(0, "a\nb\n", $process);
+    }
+
     #[TestWith(['--block 35M --regexp'])]
     #[TestWith(['--block 35M --round-robin'])]
     #[TestWith(['--block 35M -N1'])]

@@ -6,6 +6,7 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 
 use Spindle\Cli\Internal\Run\RegularExpression;
 use Spindle\Cli\Internal\UsageException;
+use Spindle\Internal\PhpSettings;
 
 /** Implements --regexp: a record ends between a match of --recend and a match of --recstart. */
 final class PatternEnds implements RecordEnds
@@ -29,7 +30,7 @@ final class PatternEnds implements RecordEnds
             }
             RegularExpression::refuseReset($option, $pattern);
         }
-        ini_set('pcre.backtrack_limit', (string) self::MAX_STEPS);
+        PhpSettings::set('pcre.backtrack_limit', (string) self::MAX_STEPS);
         $border = "(?:{$end})(?={$start})";
         $this->last = RegularExpression::delimited("\\A(?s:.*){$border}");
         // If a record begins with a match of --recstart, the search for the record's end begins after this match, as in
