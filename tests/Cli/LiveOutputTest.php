@@ -35,6 +35,17 @@ final class LiveOutputTest extends SpindleCommandTestCase
         self::assertOutcome(0, "a\nend\n", $process);
     }
 
+    public function testALongTagBeforeManyLinesNeedsLittleMemory(): void
+    {
+        $this->file('in', str_repeat('t', 100_000) . "\n");
+        $process = $this->shell(
+            escapeshellarg(\PHP_BINARY) . ' -d memory_limit=128M $SPINDLE run --line-buffer --tag -a in'
+            . ' \'yes "" | head -c 2000; : {#}\' | wc -c',
+        );
+
+        self::assertOutcome(0, "200004000\n", $process);
+    }
+
     public function testALineThatATryHasNotCompletedContinuesInTheNextTry(): void
     {
         $line = 'printf {}; echo x >&2; [ -e tried ] && echo z || { : >tried; false; }';

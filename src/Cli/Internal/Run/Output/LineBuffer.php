@@ -10,6 +10,9 @@ final class LineBuffer
     /** Largest number of bytes to keep of an incomplete line. A longer line is printed in several pieces. */
     private const MAX_BYTES = 4 << 20;
 
+    /** Maximum bytes of lines with all their tags that one call of {@see add()} returns for one of {@see parts()}. */
+    private const MAX_TAGGED_BYTES = 16 << 20;
+
     private readonly ?LineTag $tag;
     private string $rest = '';
     private int $length = 0;
@@ -22,6 +25,14 @@ final class LineBuffer
     public function length(): int
     {
         return $this->length;
+    }
+
+    /** @return list<string> the bytes in parts that are small enough for {@see add()}, because a tag can be long */
+    public function parts(string $bytes): array
+    {
+        return $this->tag === null
+            ? [$bytes]
+            : str_split($bytes, $this->tag->maxPieceBytes(self::MAX_TAGGED_BYTES));
     }
 
     /** Adds bytes. Returns the lines that are complete, with their tags. */

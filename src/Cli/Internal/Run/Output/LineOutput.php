@@ -30,11 +30,10 @@ final class LineOutput implements ResultWriter
         if ($this->printsCommand) {
             $this->console->out($tag === null ? "{$job->commandText()}\n" : "{$tag}\t{$job->commandText()}\n");
         }
-        $console = $this->console;
 
         return $command
-            ->withStdout(static fn(string $bytes) => $console->out($out->add($bytes)))
-            ->withStderr(static fn(string $bytes) => $console->error($error->add($bytes)));
+            ->withStdout(self::printer($out, $this->console->out(...)))
+            ->withStderr(self::printer($error, $this->console->error(...)));
     }
 
     public function write(InputJob $job, CommandResult $result): int
@@ -45,5 +44,19 @@ final class LineOutput implements ResultWriter
         $this->console->error($error->end());
 
         return $out->length();
+    }
+
+    /**
+     * @param \Closure(string): void $print
+     *
+     * @return \Closure(string): void
+     */
+    private static function printer(LineBuffer $buffer, \Closure $print): \Closure
+    {
+        return static function (string $bytes) use ($buffer, $print): void {
+            foreach ($buffer->parts($bytes) as $part) {
+                $print($buffer->add($part));
+            }
+        };
     }
 }

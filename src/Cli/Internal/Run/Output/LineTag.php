@@ -15,7 +15,11 @@ final class LineTag
         $this->prefix = "{$tag}\t";
     }
 
-    /** Returns the largest size of a piece that fits into $limit bytes with tags, even if all bytes are line feeds. */
+    /**
+     * Returns the largest size of a piece that fits into $limit bytes with tags, even if all bytes are line feeds.
+     *
+     * @return positive-int
+     */
     public function maxPieceBytes(int $limit): int
     {
         return max(1, intdiv($limit, \strlen($this->prefix) + 1));
