@@ -22,6 +22,7 @@ use Spindle\Remote\Internal\EngineState;
 use Spindle\Remote\Internal\QueueName;
 use Spindle\Statistics;
 use Spindle\Worker\Executor;
+use Spindle\Worker\PortableTask;
 use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
 
@@ -105,7 +106,8 @@ final class Agent implements Lifecycle, Statistics
         $this->maxResultBytes = min(self::configuredMaxResultBytes($options), $budget->maxBytes);
         $gracePeriod = $options->leaseMargin / self::MARGIN_DIVISOR;
         $poolLimits = [
-            'maxResultBytes' => $this->maxResultBytes + self::RESULT_OVERHEAD_BYTES,
+            'maxResultBytes' => max($this->maxResultBytes, PortableTask::MIN_EXCEPTION_BYTES)
+                + self::RESULT_OVERHEAD_BYTES,
             'budget' => $budget,
             'gracePeriod' => min($options->pool->gracePeriod, $gracePeriod),
         ];

@@ -33,15 +33,28 @@ final class PortableOutcome
         }
     }
 
-    public static function threw(\Throwable $thrown): string
+    /**
+     * Encodes an exception. If its encoding has more than `$maxBytes`, omits the object, and shortens the data, whose
+     * encoding then has less than 64 KiB, unless names of classes or files are unusually long.
+     */
+    public static function threw(\Throwable $thrown, int $maxBytes = \PHP_INT_MAX): string
     {
-        return \chr(WorkerProtocol::THROWN) . ThrownFailure::pack($thrown);
+        $data = Thrown::of($thrown);
+        // A message that is too large is not encoded, because the worker's memory may not suffice for further copies.
+        $packed = \strlen($data->message) > $maxBytes ? null : ThrownFailure::pack($thrown);
+        if ($packed === null || \strlen($packed) > $maxBytes) {
+            $packing = new ValuePacking();
+            $packing->add(WorkerProtocol::SERIALIZED, serialize($data->shortened()));
+            $packed = $packing->head() . $packing->bytes();
+        }
+
+        return \chr(WorkerProtocol::THROWN) . $packed;
     }
 
     /** Encodes the failure to decode a task, for example because a class is missing. The task has not run. */
-    public static function unreadable(\Throwable $why): string
+    public static function unreadable(\Throwable $why, int $maxBytes = \PHP_INT_MAX): string
     {
-        $outcome = \chr(self::UNREADABLE) . self::threw($why);
+        $outcome = \chr(self::UNREADABLE) . self::threw($why, $maxBytes);
         $isMissing = TaskCode::isMissing($why::class, $why->getMessage());
 
         return $isMissing ? self::withNote($outcome, TaskCode::AGENT_ADVICE) : $outcome;

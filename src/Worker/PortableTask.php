@@ -19,6 +19,9 @@ use Spindle\Worker\Internal\ValueSerializer;
  */
 final class PortableTask
 {
+    /** Bytes that an exception may have even if `$maxResultBytes` is smaller. A larger exception is shortened. */
+    public const MIN_EXCEPTION_BYTES = 0x1_0000;
+
     /** Key with which {@see TaskCode} signs closures. Not secret, because the sender signs all bytes of the task. */
     private const SIGNATURE_KEY = 'the signature of the whole counts';
 
@@ -41,7 +44,8 @@ final class PortableTask
      * @param bool        $announced      whether the pool's $onReport receives [$idempotencyKey] when the task starts,
      *                                    and [$idempotencyKey, null] before a large outcome, which may arrive later.
      *                                    Reports by the task always arrive as [$idempotencyKey, serialized value]
-     * @param int|null    $maxResultBytes size limit of the encoded value and of each item, in bytes; null for no limit
+     * @param int|null    $maxResultBytes size limit of the encoded value and of each item, in bytes; null for no limit.
+     *                                    An exception that is larger than this and MIN_EXCEPTION_BYTES is shortened
      */
     public function __construct(
         private readonly string $code,
@@ -107,7 +111,10 @@ final class PortableTask
                 ? $this->items($result, $outer, $fiber)
                 : PortableOutcome::returned($result);
         } catch (\Throwable $thrown) {
-            $outcome = $isRead ? PortableOutcome::threw($thrown) : PortableOutcome::unreadable($thrown);
+            $maxBytes = $this->maxExceptionBytes();
+            $outcome = $isRead
+                ? PortableOutcome::threw($thrown, $maxBytes)
+                : PortableOutcome::unreadable($thrown, $maxBytes);
         }
         if (\is_string($outcome)) {
             TaskContext::enter($outer, $fiber); // the next task of the same batch must not inherit this context
@@ -144,7 +151,7 @@ final class PortableTask
 
             return $this->limited(PortableOutcome::returned($items->getReturn()));
         } catch (\Throwable $thrown) {
-            return $this->limited(PortableOutcome::threw($thrown));
+            return PortableOutcome::threw($thrown, $this->maxExceptionBytes());
         } finally {
             TaskContext::enter($outer, $fiber);
         }
@@ -154,7 +161,14 @@ final class PortableTask
     {
         $size = \strlen($outcome) - self::KIND_BYTES;
 
-        return $size > ($this->maxResultBytes ?? \PHP_INT_MAX) ? PortableOutcome::tooLarge($size) : $outcome;
+        return PortableOutcome::isSuccess($outcome) && $size > ($this->maxResultBytes ?? \PHP_INT_MAX)
+            ? PortableOutcome::tooLarge($size)
+            : $outcome;
+    }
+
+    private function maxExceptionBytes(): int
+    {
+        return max(self::MIN_EXCEPTION_BYTES, $this->maxResultBytes ?? \PHP_INT_MAX);
     }
 
     /** @return \Closure(mixed): void */

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
+use Spindle\Internal\Excerpt;
 use Spindle\Internal\ThrownText;
 use Spindle\Worker\Internal\ClosureStream;
 
@@ -45,6 +46,26 @@ final class Thrown
             $this->line,
             $this->trace,
             $this->previous,
+        );
+    }
+
+    /**
+     * Returns a copy with up to $bytes of the message and one stack frame per 128 of these bytes. Each previous
+     * exception gets half as much as the exception that it caused.
+     *
+     * @internal
+     */
+    public function shortened(int $bytes = 8192): self
+    {
+        return new self(
+            $this->class,
+            $this->types,
+            Excerpt::of($this->message, $bytes),
+            \is_string($this->code) ? Excerpt::of($this->code, $bytes) : $this->code,
+            $this->file,
+            $this->line,
+            \array_slice($this->trace, 0, intdiv($bytes, 128)),
+            $bytes < 512 ? null : $this->previous?->shortened(intdiv($bytes, 2)),
         );
     }
 

@@ -437,6 +437,38 @@ final class DispatchedTasksTest extends TidyTestCase
         }
     }
 
+    #[TestWith([1])]
+    #[TestWith([100_000])]
+    public function testAnExceptionThatIsLargerThanAResultIsShortenedAndRetried(int $maxResultBytes): void
+    {
+        $executor = $this->executor(new JobRetryPolicy(maxAttempts: 2, delay: 0.01));
+        $options = new AgentOptions(maxResultBytes: $maxResultBytes);
+        $agent = new Agent(new RedisBroker(Redis::shared()->url()), $this->queue, 1, self::keys(), $options);
+        $running = async($agent->run(...));
+        $id = $executor->dispatch(static function (): never {
+            $attempt = TaskContext::current()->attempt;
+
+            throw new \DomainException("no disk at attempt {$attempt}: " . str_repeat('x', 1 << 20), 7);
+        });
+        $line = __LINE__ - 2;
+        try {
+            $executor->attach($id)->await(new TimeoutCancellation(10));
+            self::fail('It failed');
+        } catch (TaskFailedException $failed) {
+            $thrown = $failed->thrown;
+            self::assertSame(
+                [\DomainException::class, 7, __FILE__, $line, 2],
+                [$thrown->class, $thrown->code, $thrown->file, $thrown->line, $failed->attempts],
+            );
+            self::assertStringStartsWith('no disk at attempt 2: xxx', $thrown->message);
+        } finally {
+            $agent->close();
+            $running->await();
+        }
+        $dead = (new RedisBroker(Redis::shared()->url()))->listJobs($this->queue, JobStatus::Dead, 1, $id)[$id];
+        self::assertStringStartsWith('DomainException: no disk at attempt 2: xxx', (string) $dead['reason']);
+    }
+
     public function testAnItemThatIsTooLargeComesAfterThoseBeforeIt(): void
     {
         $executor = $this->executor();

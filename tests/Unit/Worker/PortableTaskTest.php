@@ -7,6 +7,7 @@ namespace Spindle\Tests\Unit\Worker;
 use Amp\NullCancellation;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\Before;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Worker\InlineExecutor;
 use Spindle\Worker\Internal\TaskOutcome;
@@ -16,6 +17,7 @@ use Spindle\Worker\PortableTask;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\TaskTimeoutException;
+use Spindle\Worker\Thrown;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerCrashedException;
 
@@ -152,6 +154,75 @@ final class PortableTaskTest extends TestCase
             self::assertSame([2, 'key', 7], [$failed->attempts, $failed->key, $failed->thrown->code]);
             self::assertInstanceOf(\DomainException::class, $failed->getPrevious());
         }
+    }
+
+    /** @param int $bytes length of the exception's message */
+    #[TestWith([0, 1, true])]
+    #[TestWith([10_000, 1, true])]
+    #[TestWith([70_000, 1, false])]
+    #[TestWith([70_000, 1 << 20, true])]
+    #[TestWith([2 << 20, 1 << 20, false])]
+    public function testALargeExceptionIsShortenedButKeepsItsClassAndPlace(int $bytes, int $limit, bool $isWhole): void
+    {
+        $throw = static function () use ($bytes): never {
+            $cause = new \LogicException('first ' . str_repeat('c', $bytes));
+
+            throw new \DomainException('disk ' . str_repeat('ä', intdiv($bytes, 2)), 7, $cause);
+        };
+        $line = __LINE__ - 2;
+        foreach ([$throw, static fn(): \Generator => yield $throw()] as $task) {
+            $outcome = (new PortableTask(PortableTask::encode($task), null, 1, 'a', maxResultBytes: $limit))();
+            if ($outcome instanceof \Generator) {
+                $outcome->rewind();
+                $outcome = $outcome->getReturn();
+            }
+            $thrown = PortableOutcome::thrown($outcome);
+            self::assertNotNull($thrown);
+            self::assertLessThanOrEqual(max($limit, PortableTask::MIN_EXCEPTION_BYTES) + 1, \strlen($outcome));
+            self::assertSame(
+                [\DomainException::class, 7, __FILE__, $line],
+                [$thrown->class, $thrown->code, $thrown->file, $thrown->line],
+            );
+            self::assertTrue($thrown->isA(\LogicException::class));
+            self::assertSame($isWhole ? 5 + 2 * intdiv($bytes, 2) : 8191 + 3, \strlen($thrown->message));
+            self::assertStringStartsWith('disk', $thrown->message);
+            self::assertStringStartsWith('first', $thrown->previous->message ?? '');
+            self::assertNotSame([], $thrown->trace);
+        }
+    }
+
+    public function testALongChainWithDeepTracesIsShortened(): void
+    {
+        $recurse = static function (int $depth) use (&$recurse): never {
+            $depth > 0 ? $recurse($depth - 1) : throw self::chain(90);
+        };
+        $task = static fn() => $recurse(2000);
+        $outcome = (new PortableTask(PortableTask::encode($task), null, 1, 'a', maxResultBytes: 1))();
+        self::assertIsString($outcome);
+
+        self::assertLessThanOrEqual(PortableTask::MIN_EXCEPTION_BYTES, \strlen($outcome));
+        self::assertStringStartsWith('90 ', PortableOutcome::thrown($outcome)->message ?? '');
+        self::assertStringStartsWith('85 ', array_reduce(
+            range(1, 5),
+            static fn(?Thrown $thrown): ?Thrown => $thrown?->previous,
+            PortableOutcome::thrown($outcome),
+        )->message ?? '');
+    }
+
+    private static function chain(int $length): \Exception
+    {
+        $message = "{$length} " . str_repeat('m', 100_000);
+
+        return new \Exception($message, 0, $length > 0 ? self::chain($length - 1) : null);
+    }
+
+    public function testARefusalIsNotReplacedByASmallLimitOfResults(): void
+    {
+        $code = PortableTask::encode([self::class, 'closure'](...));
+        $outcome = (new PortableTask($code, null, 1, 'a', maxResultBytes: 1))();
+        self::assertIsString($outcome);
+
+        self::assertStringStartsWith("The result['x'] is a closure", (string) PortableOutcome::refusal($outcome));
     }
 
     public function testAnUnserializableResultIsRefused(): void
