@@ -21,6 +21,7 @@ use Spindle\Remote\SigningKeys;
 use Spindle\Worker\PortableOutcome;
 use Spindle\Worker\PortableTask;
 use Spindle\Worker\TaskTimeoutException;
+use Spindle\Worker\Thrown;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerCrashedException;
 
@@ -40,8 +41,11 @@ final class SettlementFactory
     /** Maximum bytes of an outcome that gets the agent's name. Outcomes about missing code are usually smaller. */
     private const MAX_NOTED_BYTES = 0x1_0000;
 
-    /** Maximum bytes of the reason in a dead letter: the exception's message and trace. */
+    /** Maximum bytes of the reason in a dead letter: the exception's message, place, causes and trace. */
     private const MAX_REASON_BYTES = 0x1_0000;
+
+    /** Maximum bytes of a message in a reason. The place of the exception follows. */
+    private const MAX_MESSAGE_BYTES = 0x2000;
 
     public function __construct(
         private readonly SigningKeys $keys,
@@ -156,10 +160,8 @@ final class SettlementFactory
             $thrown->isA(NoRetry::class) => [1, SettlementKind::Retry],
             default => [$attempts, SettlementKind::Retry],
         };
-        $message = $thrown->message === '' ? "no message ({$thrown->file}:{$thrown->line})" : $thrown->message;
-        $reason = "{$thrown->class}: {$message}\n{$thrown->traceAsString()}";
 
-        return $this->failedAttempt($job, $outcome, $maxAttempts, $reason, $retry);
+        return $this->failedAttempt($job, $outcome, $maxAttempts, self::reasonOf($thrown), $retry);
     }
 
     /** Returns the settlement of a command that has a result. Any exit status is a result. */
@@ -228,6 +230,19 @@ final class SettlementFactory
         $body = pack('V', $index) . $bytes;
 
         return $this->keys->seal(FrameKind::Item, $this->queue, $delivery->id, $delivery->claimNumber, $body);
+    }
+
+    /** Returns the exception and its previous exceptions, one after the other, and then the trace of the exception. */
+    private static function reasonOf(Thrown $thrown): string
+    {
+        $parts = [];
+        for ($part = $thrown; $part !== null; $part = $part->previous) {
+            [$class] = explode("\0", $part->class); // an anonymous class has a name with NUL
+            $message = $part->message === '' ? 'no message' : Excerpt::of($part->message, self::MAX_MESSAGE_BYTES);
+            $parts[] = ($parts === [] ? '' : 'caused by ') . "{$class}: {$message} ({$part->file}:{$part->line})";
+        }
+
+        return implode("\n", [...$parts, $thrown->traceAsString()]);
     }
 
     private function mayCrashAgain(ClaimedJob $job): bool

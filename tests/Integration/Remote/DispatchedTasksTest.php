@@ -469,6 +469,33 @@ final class DispatchedTasksTest extends TidyTestCase
         self::assertStringStartsWith('DomainException: no disk at attempt 2: xxx', (string) $dead['reason']);
     }
 
+    public function testADeadLetterHasThePlaceOfTheExceptionAndItsCauses(): void
+    {
+        $executor = $this->executor(JobRetryPolicy::none());
+        $this->agent($this->queue);
+        $task = static fn(): never => throw new \DomainException(
+            str_repeat('m', 100_000),
+            0,
+            new class ("no disk\nat all", 0, new \LogicException()) extends \RuntimeException {},
+        );
+        $line = __LINE__ - 5;
+        $id = $executor->dispatch($task);
+        $executor->attach($id)->catch(static fn(\Throwable $failure): null => null)->await(new TimeoutCancellation(10));
+        $dead = (new RedisBroker(Redis::shared()->url()))->listJobs($this->queue, JobStatus::Dead, 1, $id)[$id];
+        $place = static fn(int $line): string => '(' . __FILE__ . ":{$line})";
+
+        self::assertSame(
+            [
+                'DomainException: ' . str_repeat('m', 8192) . "… {$place($line)}",
+                'caused by RuntimeException@anonymous: no disk',
+                "at all {$place($line + 3)}",
+                "caused by LogicException: no message {$place($line + 3)}",
+            ],
+            \array_slice(explode("\n", (string) $dead['reason']), 0, 4),
+        );
+        self::assertStringContainsString("\n#0 ", (string) $dead['reason']);
+    }
+
     public function testAnItemThatIsTooLargeComesAfterThoseBeforeIt(): void
     {
         $executor = $this->executor();
