@@ -14,8 +14,11 @@ use Spindle\Internal\Async\InputPump;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Internal\UnreadResults;
 use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\JobLostException;
+use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\QueueFullException;
+use Spindle\Remote\ResultTooLargeException;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\MapOutcome;
 use Spindle\Worker\PortableTask;
@@ -165,9 +168,16 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
      */
     private function outcome(string|\Generator|null $outcome, mixed $key, string $id): MapOutcome
     {
-        return $outcome === null ? MapOutcome::failed($this->loss($id)) : MapOutcome::of(
-            fn(): mixed => \is_string($outcome) ? $this->client->result($id, $outcome, $key, $this->queue) : $outcome,
-        );
+        if ($outcome === null) {
+            return MapOutcome::failed($this->loss($id));
+        }
+        try {
+            return MapOutcome::of(fn(): mixed => \is_string($outcome)
+                ? $this->client->result($id, $outcome, $key, $this->queue)
+                : $outcome);
+        } catch (ResultTooLargeException|PayloadTooLargeException|InvalidSignatureException $failure) {
+            return MapOutcome::failed($failure);
+        }
     }
 
     private function loss(string $id): BrokerRefusedException|JobLostException

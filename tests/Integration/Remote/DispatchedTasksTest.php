@@ -420,6 +420,34 @@ final class DispatchedTasksTest extends TidyTestCase
         $executor->submit(static fn(): string => str_repeat('x', (16 << 20) + 1))->await();
     }
 
+    #[TestWith([true])]
+    #[TestWith([false])]
+    public function testMapOutcomesContinueAfterAResultThatIsTooLarge(bool $inOrder): void
+    {
+        $executor = $this->executor();
+        $options = new AgentOptions(maxResultBytes: 1000);
+        $agent = new Agent(new RedisBroker(Redis::shared()->url()), $this->queue, 1, self::keys(), $options);
+        $running = async($agent->run(...));
+        $task = static fn(int $bytes): string => str_repeat('x', $bytes);
+        try {
+            $outcomes = $inOrder
+                ? $executor->mapOutcomes([1000, 1001, 0, 100_000], $task, new TimeoutCancellation(10))
+                : $executor->mapOutcomesUnordered([1000, 1001, 0, 100_000], $task, new TimeoutCancellation(10));
+            $seen = [];
+            foreach ($outcomes as $key => $outcome) {
+                $seen[$key] = $outcome->succeeded() ? \strlen($outcome->value()) : $outcome->failure;
+            }
+        } finally {
+            $agent->close();
+            $running->await();
+        }
+        ksort($seen);
+        self::assertSame([0, 1, 2, 3], array_keys($seen));
+        self::assertSame([1000, 0], [$seen[0], $seen[2]]);
+        self::assertInstanceOf(ResultTooLargeException::class, $seen[1]);
+        self::assertInstanceOf(ResultTooLargeException::class, $seen[3]);
+    }
+
     public function testAResultThatIsTooLargeForTheAgentsPoolIsTheTasksOutcome(): void
     {
         $executor = $this->executor();
