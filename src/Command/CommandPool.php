@@ -218,7 +218,7 @@ final class CommandPool implements Lifecycle, Statistics
         $begun = $running + $retried;
         $first = reset($begun);
         if ($first !== false && $first->launcher === null && !isset($running[$first->id])) {
-            $this->dispatcher->withdraw($first); // it is retried later, or callbacks receive its last output
+            $this->dispatcher->withdraw($first); // the command is retried later, or callbacks receive its output
         } elseif ($first !== false && ($first->launcher === null || $first->attempts > 0)) {
             $this->dispatcher->cancel([$first]); // a transport has the command, or it is retried
         } else {

@@ -27,7 +27,6 @@ final class OutputStream
     public readonly mixed $stream;
     private readonly bool $isFile;
 
-    /** Wakes the writing fiber when the stream is writable or abandoned. */
     private readonly Condition $writable;
     private bool $writing = false;
     private bool $abandoned = false;

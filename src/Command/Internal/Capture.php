@@ -23,7 +23,6 @@ final class Capture
     private ?SharedFile $shared = null;
     private int $start = 0;
 
-    /** Bytes of memory that are reserved in the store. */
     private int $memoryBytes = 0;
 
     private int $length = 0;

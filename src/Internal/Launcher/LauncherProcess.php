@@ -121,7 +121,6 @@ final class LauncherProcess
         $this->heartbeat->setBusy(true);
     }
 
-    /** Lets the event loop end although the launcher is running. */
     public function releaseLoop(): void
     {
         EventLoop::unreference($this->readCallbackId);

@@ -12,7 +12,6 @@ final class TestServer
     private const SIGKILL = 9;
     private const SIGCONT = 18;
 
-    /** Seconds to wait for the end of a killed process. */
     private const KILL_TIMEOUT = 2.0;
 
     private const MAX_LOG_LINES = 20;

@@ -12,7 +12,6 @@ final class ErrorPlace
     /** Maximum bytes of a statement whose error place is shown. PCRE allows no larger repetition count in a pattern. */
     private const MAX_BYTES = 65_535;
 
-    /** Maximum characters that are shown on each side of the place. */
     private const MAX_CONTEXT = 40;
 
     /** Finds placeholders of PDO: a "?" where a value is expected. Elsewhere, a "?" may be an operator. */

@@ -23,10 +23,8 @@ final class LeaseGuard
 {
     use NotCopyable;
 
-    /** Byte that the helper writes when it is ready. */
     private const READY = '+';
 
-    /** Maximum seconds until the helper is ready. */
     private const START_TIMEOUT = 30.0;
 
     /** @var resource|null the helper process; null while it is not running */

@@ -23,7 +23,6 @@ final class OutcomeBuffer implements \Countable
     /** Bytes of all frames, in memory and in the file. */
     private int $bytes = 0;
 
-    /** Bytes of the frames in memory. */
     private int $heldBytes = 0;
 
     private int $nextNumber = 0;

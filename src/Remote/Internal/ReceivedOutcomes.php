@@ -39,7 +39,6 @@ final class ReceivedOutcomes implements LastRequests
     private array $ids = [];
     private int $bytes = 0;
 
-    /** Timer of the next request; null if there are no ids. */
     private ?string $timer = null;
 
     /** @var array<int, \Closure(): void> requests that have not been sent, by number */

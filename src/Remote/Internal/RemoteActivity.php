@@ -41,7 +41,6 @@ final class RemoteActivity
         $this->work[spl_object_id($work)] = $work;
     }
 
-    /** Forgets work that has its outcome. Further calls have no effect. */
     public function end(OutcomeReceiver $work): void
     {
         unset($this->work[spl_object_id($work)]);

@@ -30,7 +30,6 @@ final class SharedQueue implements LastRequests
     /** Seconds between two lookups of all jobs with waiters. A lookup finds outcomes whose message was lost. */
     private const LOOKUP_INTERVAL = 30.0;
 
-    /** Pause in seconds before a request without an answer is retried. */
     private const RETRY_SECONDS = 0.5;
 
     public readonly JobOutbox $outbox;

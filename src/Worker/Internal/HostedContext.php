@@ -30,7 +30,6 @@ final class HostedContext implements Context, ContextEvents
     private readonly ProcessContext $hostContext;
     private ?WorkerLink $link = null;
 
-    /** Process id of the host, from its greeting. */
     private int $pid = 0;
     private bool $started = false;
     private bool $ready = false;

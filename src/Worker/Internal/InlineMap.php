@@ -26,7 +26,6 @@ final class InlineMap implements InputConsumer
     /** @var array{mixed, mixed}|null key and value for the next task */
     private ?array $next = null;
 
-    /** Condition on which the caller's foreach loop waits for a value. */
     private readonly Condition $changed;
 
     /**

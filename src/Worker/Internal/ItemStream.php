@@ -33,7 +33,6 @@ final class ItemStream
     /** @var (\Closure(): \Throwable)|null decodes the exception that ended the generator */
     private ?\Closure $decodeFailure = null;
 
-    /** Condition on which the reader waits for an item or the end. */
     private readonly Condition $changed;
 
     public function __construct(private readonly ItemSource $source, private readonly ?ResultBudget $budget = null)

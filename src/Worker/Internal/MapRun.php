@@ -71,7 +71,6 @@ final class MapRun implements Source
     /** Exception to throw instead of further results. Only this class writes the property. */
     public ?\Throwable $abortReason = null;
 
-    /** Condition on which the caller's loop waits. */
     private readonly Condition $changed;
 
     /** Time at which the event loop last ran while the caller waited, in nanoseconds of hrtime(); 0 for never. */

@@ -30,7 +30,6 @@ final class WorkerListener
 
     private const MAX_ACCEPTS_PER_TURN = 64;
 
-    /** Seconds until the next attempt after a connection could not be accepted. */
     private const ACCEPT_PAUSE_SECONDS = 0.05;
 
     /** Reason that $onExhausted receives after accepting has failed for one second. */

@@ -345,7 +345,6 @@ final class Workers implements WorkerEvents
         }
     }
 
-    /** Returns whether the pool has a worker that is not ending. */
     private function hasOthers(): bool
     {
         return \count($this->workers) > $this->endingCount;

@@ -55,7 +55,6 @@ final class BenchCommand extends Command
           <info>spindle bench contexts --php /usr/bin/php --php /opt/php-zts/bin/php</info>
         HELP;
 
-    /** Names of the benchmarks, and of their scripts in bench/. */
     private const BENCHMARKS
         = ['commands', 'tasks', 'postgres', 'http', 'http-client', 'aircraft', 'remote', 'contexts'];
 

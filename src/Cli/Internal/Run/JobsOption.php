@@ -17,7 +17,6 @@ final class JobsOption
         . ' or a percentage of the CPUs such as 200%';
     private const MAX_FILE_BYTES = 64;
 
-    /** The file's content at the last read. */
     private string $content = '';
 
     private function __construct(private int $current, private readonly int $cpus, private readonly ?string $file) {}

@@ -25,7 +25,6 @@ final class MachineLimits
     /** If no job runs for this number of seconds, a report says why no job starts. */
     private const REPORT_DELAY = 5.0;
 
-    /** Minimum number of seconds between two such reports. */
     private const REPORT_INTERVAL = 60.0;
 
     private const NO_START = 'spindle: no job is running, and none starts: ';

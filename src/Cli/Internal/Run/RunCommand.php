@@ -93,7 +93,6 @@ final class RunCommand extends Command
             <info>spindle run --queue media flac {} -o {.}.flac ::: /media/*.wav</info>
         HELP;
 
-    /** Options that can be given several times. */
     private const LISTS = ['arg-file', 'env'];
 
     protected function configure(): void

@@ -82,7 +82,6 @@ final class MediaType
 
     private function __construct() {}
 
-    /** Returns the media type of a file. Text types have the charset UTF-8. */
     public static function of(string $path): string
     {
         $type = self::TYPES[strtolower(pathinfo($path, \PATHINFO_EXTENSION))] ?? self::DEFAULT_TYPE;

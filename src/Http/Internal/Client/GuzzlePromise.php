@@ -26,7 +26,6 @@ final class GuzzlePromise implements PromiseInterface
     /** @var self::FULFILLED|self::REJECTED|self::PENDING */
     private string $state = self::PENDING;
 
-    /** The value or the reason, once the promise is settled. */
     private mixed $result = null;
 
     /** @var list<\Closure(): void> */

@@ -47,7 +47,6 @@ final class ResponseBody implements StreamInterface
 
     private ?ChunkDecoder $chunks;
 
-    /** Exception that each further read throws. */
     private ?\Throwable $failure = null;
 
     /** The {@see OutgoingRequest}. The wrapper hides the request from var_export() and from array casts. */

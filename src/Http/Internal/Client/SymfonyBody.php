@@ -39,7 +39,6 @@ final class SymfonyBody
     /** Whether a fiber is in {@see read()}. After a redirect, the upload of the earlier request may still read. */
     private bool $isReading = false;
 
-    /** Exception that each further read throws. */
     private ?\Throwable $failure = null;
 
     /**

@@ -12,7 +12,6 @@ final readonly class Url
         . '(\[[0-9a-f:.]++\]|[^:/?#@\[\]\\\\\s\x00-\x20]++)(?::(\d{0,5}))?'
         . '(/[^?#]*+)?(\?[^#]*+)?(?:#.*)?$~Dis';
 
-    /** Maximum bytes of a malformed URL in a message. */
     private const MAX_SHOWN_BYTES = 200;
 
     private const HOST_NAME = '/^[a-z0-9_][a-z0-9_.\-]*+$/D';

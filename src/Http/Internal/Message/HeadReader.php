@@ -75,7 +75,6 @@ final class HeadReader
         $this->limits->checkSection($this->size + $bytes, 0);
     }
 
-    /** Returns the method; '' before the request line was accepted. */
     public function method(): string
     {
         return $this->method;

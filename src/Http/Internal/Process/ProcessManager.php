@@ -210,7 +210,6 @@ final class ProcessManager implements ChildMessages
         $this->queries->expire($now);
     }
 
-    /** Returns the earliest of all deadlines, by hrtime(). */
     private function nextDeadline(): int
     {
         $scanAt = $this->files === null ? \PHP_INT_MAX : $this->scanAt;

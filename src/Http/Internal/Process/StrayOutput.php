@@ -18,7 +18,6 @@ use Spindle\Internal\Warnings;
  */
 final class StrayOutput
 {
-    /** Maximum bytes of output in one log entry. */
     private const MAX_TEXT_BYTES = 1_000;
 
     /** Maximum number of requests whose output one {@see report()} logs separately. */

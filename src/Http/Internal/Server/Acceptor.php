@@ -13,7 +13,6 @@ use Spindle\Internal\Warnings;
 /** Accepts connections of one listening socket while the server is not full. */
 final class Acceptor
 {
-    /** Maximum connections accepted per turn of the event loop. */
     private const MAX_ACCEPTS_PER_TURN = 64;
     /** Lower maximum if other processes accept connections of the same socket, so that each process gets some. */
     private const MAX_SHARED_ACCEPTS_PER_TURN = 4;
@@ -29,7 +28,6 @@ final class Acceptor
     /** Seconds until the next attempt to accept, if the server is full and can close no connection. */
     private const ROOM_CHECK_SECONDS = 0.05;
 
-    /** Numbers of the errors EMFILE and ENFILE. */
     private const NO_DESCRIPTOR_ERRORS = [24, 23];
 
     private const NO_DESCRIPTOR_WARNING = 'No connection can be accepted, because too many files are open.'

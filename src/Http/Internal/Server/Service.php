@@ -57,7 +57,6 @@ final class Service implements FileDescriptors
     public readonly BodyParser $forms;
     public readonly UnreadConnections $unreadConnections;
 
-    /** Time of the next check of deadlines, by hrtime(). */
     public int $nextDeadlineCheck = \PHP_INT_MAX;
 
     /** @var array<int, int> maximum nanoseconds in a phase, by the phase's value */

@@ -34,7 +34,6 @@ final class WaitingJobs
         return $this->takeFrom($lane, $job->id);
     }
 
-    /** Returns whether the job is one of the next N jobs. */
     public function isAmongNext(int $id, int $count): bool
     {
         $jobs = clone $this;

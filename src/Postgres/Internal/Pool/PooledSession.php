@@ -29,7 +29,6 @@ final class PooledSession
     /** The time until the next postponement doubles at most this many times. */
     private const MAX_POSTPONE_DOUBLINGS = 16;
 
-    /** Seconds within which the session must answer a ping. */
     private const PING_TIMEOUT = 1.0;
 
     /** Seconds within which the server must undo the changes of the session. */

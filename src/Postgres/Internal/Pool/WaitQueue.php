@@ -136,7 +136,6 @@ final class WaitQueue
         EventLoop::queue($waiter->exchange->wake(...));
     }
 
-    /** Lets the event loop end although the timer is still running. */
     private function letLoopEnd(): void
     {
         $this->keepsLoopRunning = false;

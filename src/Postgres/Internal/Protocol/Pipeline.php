@@ -78,7 +78,6 @@ final class Pipeline
 
     private readonly WriteBuffer $outbox;
 
-    /** Id of the event loop's callback for a readable stream. */
     private readonly string $readable;
 
     private readonly string $writable;

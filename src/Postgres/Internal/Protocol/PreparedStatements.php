@@ -12,7 +12,6 @@ use Spindle\Postgres\Internal\SqlText;
  */
 final class PreparedStatements
 {
-    /** Maximum number of cached statements, by default. */
     public const MAX_STATEMENTS = 256;
 
     /** @var array<string, PreparedStatement> statements by their SQL */

@@ -86,7 +86,6 @@ final class Address
         return $this->path !== '' ? "unix://{$this->path}" : ClientStream::uri($this->host, $this->port);
     }
 
-    /** Returns host and port, or the socket's URI, for messages. */
     public function __toString(): string
     {
         return preg_replace('~^tcp://~', '', $this->uri()) ?? $this->uri();

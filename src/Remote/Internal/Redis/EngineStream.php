@@ -61,7 +61,6 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Whether {@see read()} keeps the event loop running, because a request is unanswered. */
     private bool $keepsLoopRunning = false;
 
-    /** Watchers of the event loop; empty before they are needed. */
     private string $readWatcher = '';
     private string $writeWatcher = '';
 

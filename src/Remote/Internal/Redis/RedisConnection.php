@@ -25,7 +25,6 @@ use Spindle\TlsOptions;
 /** A connection to the engine, which several fibers can share. The engine answers the commands in their order. */
 final class RedisConnection
 {
-    /** Seconds between two checks for an overdue answer. */
     private const CHECK_INTERVAL = 0.5;
 
     private const PASSWORD_ADVICE = 'put the user and the password into the address, as redis://user:password@host '

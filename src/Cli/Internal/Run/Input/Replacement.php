@@ -79,7 +79,6 @@ final class Replacement
         return $this->isNumber() || $count >= abs($this->position ?? 1);
     }
 
-    /** Returns the part of a value that replaces the replacement string. */
     public function apply(string $value): string
     {
         return match ($this->part) {

@@ -96,7 +96,6 @@ final class ReplacementStrings
         return (string) preg_replace($this->pattern($text), '', $text);
     }
 
-    /** Returns the replacement string for all values. */
     public function forValues(): string
     {
         return (string) array_search('', $this->parts, true);

@@ -74,7 +74,6 @@ final class KnownOption
         return $this->names[0];
     }
 
-    /** Returns the letter that the help shows; null for none. */
     public function letter(): ?string
     {
         foreach ($this->names as $name) {

@@ -102,7 +102,6 @@ final class Console implements ProgressConsole
         }
     }
 
-    /** Writes to standard error, inside or outside a group. */
     public function error(string $bytes): void
     {
         if ($bytes === '') {

@@ -11,7 +11,6 @@ use Spindle\Cli\Internal\Run\RunStatistics;
 /** Handles the keys of a screen: they select a job, show its output, and change the run. */
 final class ScreenKeys
 {
-    /** Matches the escape sequence of a cursor key, or any other byte. */
     private const KEY_PATTERN = '/\e[\[O][A-Z]|./s';
 
     private const HELP = 'p pause  +/- jobs  up/down select  o output  x end job  Ctrl-C stop';

@@ -13,7 +13,6 @@ final class BlockSplitter
     /** Largest size of a block in bytes, as in GNU parallel. */
     public const MAX_BLOCK_BYTES = (2 << 30) - 1;
 
-    /** Factor by which $blockBytes grows for a longer record or group, as in GNU parallel. */
     private const GROWTH = 1.3;
 
     /** Largest size of a buffer in bytes for which the free memory is not checked. */
