@@ -12,10 +12,12 @@ final class AttachResult
      * @param string|null $outcome    the outcome's frame; null if there is none, or if it did not fit into the answer
      * @param bool        $hasOutcome whether the job has an outcome. If this is true and $outcome is null, call
      *                                attach() again with only this job's id
+     * @param bool        $cancelled  whether the job was cancelled and has no outcome
      */
     public function __construct(
         public readonly bool $known,
         public readonly ?string $outcome,
         public readonly bool $hasOutcome,
+        public readonly bool $cancelled = false,
     ) {}
 }

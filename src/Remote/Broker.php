@@ -83,6 +83,24 @@ interface Broker
     public function cancel(string $queue, array $ids): array;
 
     /**
+     * Cancels jobs as {@see cancel()} does, but removes no trace of them: an unclaimed job gets the status
+     * {@see JobStatus::Cancelled} for an hour. Until then, {@see submit()} with $checkIds adds no job with its id. Its
+     * mailboxes receive a message with an outcome of 0 bytes, so that callers look up the job. A claimed job whose
+     * owner's lease has ended counts as unclaimed, because its owner can't settle it.
+     *
+     * A claimed job with a lease ends with the outcome that its owner or a later owner reports. If the request is
+     * repeated because an answer was lost, the earlier status can be Cancelled because of the first request.
+     *
+     * @param list<string> $ids at most 4,000
+     *
+     * @return array<string, JobStatus|null> status of each job before the call, by id; null for an unknown job. Only
+     *                                       Waiting, Delayed and Running jobs were cancelled by this call
+     *
+     * @throws BrokerException
+     */
+    public function cancelAndRecord(string $queue, array $ids): array;
+
+    /**
      * Cancels jobs that no agent has claimed. Claimed jobs continue.
      *
      * @param list<string> $ids at most 4,000

@@ -21,4 +21,7 @@ enum JobStatus: string
 
     /** The job has ended, and its outcome is kept. {@see Broker::listJobs()} does not list such jobs. */
     case Done = 'done';
+
+    /** The job was cancelled before it had another outcome. {@see Broker::listJobs()} does not list such jobs. */
+    case Cancelled = 'cancelled';
 }

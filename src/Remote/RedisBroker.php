@@ -135,6 +135,13 @@ final class RedisBroker implements Broker
         return $this->sendCancellation($queue, $ids);
     }
 
+    public function cancelAndRecord(string $queue, array $ids): array
+    {
+        $decode = static fn(string $answer): array => Codec::decodeStatuses($answer, $ids);
+
+        return $this->runOnIds($decode, 'cancel-and-record', $queue, $ids);
+    }
+
     public function cancelUnclaimed(string $queue, array $ids): array
     {
         return $this->sendCancellation($queue, $ids, 'unclaimed');

@@ -147,9 +147,12 @@ final class RemoteExecutor implements Executor
 
     /**
      * Returns a future with the outcome of the task that this or another process has dispatched with the id $id. The
-     * future fails with a {@see JobLostException} if the task is unknown or its outcome has expired.
+     * future fails with a {@see JobCancelledException} if the task was cancelled, and with a {@see JobLostException} if
+     * the task is unknown or its outcome has expired.
      *
-     * Cancellation: ends the task, as with {@see submit()}.
+     * Cancellation: ends the wait immediately, but not the task: the future fails with the CancelledException, and
+     * attach() can be called again. A loop over the items of a generator task also ends. Items that the loop has taken
+     * are gone. {@see cancel()} ends the task.
      *
      * @return Future<mixed>
      *
@@ -159,7 +162,10 @@ final class RemoteExecutor implements Executor
     public function attach(string $id, ?Cancellation $cancellation = null): Future
     {
         $this->client->mustBeOpen();
-        $submission = new RemoteSubmission($this->client, Job::storedId($id), $cancellation);
+        $submission = new RemoteSubmission($this->client, Job::storedId($id), $cancellation, true);
+        if ($cancellation?->isRequested() === true) {
+            return \Amp\async($cancellation->throwIfRequested(...));
+        }
         FiberSwitch::ensurePossible();
         $this->client->begin($submission);
         $this->client->attach($submission);
@@ -167,6 +173,34 @@ final class RemoteExecutor implements Executor
         $submission->cancelWhenRequested();
 
         return $submission->future();
+    }
+
+    /**
+     * Cancels a task that this or another process has dispatched with the id $id, and returns whether the task was
+     * unfinished. A task that no agent has claimed is removed from the queue. For a running task, its agent is asked to
+     * end it, and this method does not wait for the end. A task can finish before its agent gets the request: then the
+     * result of the task is its outcome. Otherwise, the task does not run again, even if its agent is lost.
+     *
+     * The futures of {@see attach()} fail with a {@see JobCancelledException}. {@see status()} returns
+     * {@see JobStatus::Cancelled} for an hour, or as long as the agent keeps outcomes. In this time, the id stays in
+     * use: {@see dispatch()} with the same id and task has no effect. So a repeated dispatch() whose first answer was
+     * lost does not undo the cancellation. A second call of cancel() is harmless. While the engine is not available,
+     * the request is retried for {@see RemoteOptions::$brokerRetryTimeout}.
+     *
+     * Cancellation: immediately ends the wait for the engine. The task may be cancelled later.
+     *
+     * @return bool true if the task was waiting, delayed or running; false if it is unknown or had ended before
+     *
+     * @throws BrokerException         when the engine does not answer; a second call is safe
+     * @throws ExecutorClosedException
+     * @throws CancelledException
+     * @throws \ValueError             when {@see dispatch()} would refuse the id
+     */
+    public function cancel(string $id, ?Cancellation $cancellation = null): bool
+    {
+        $this->client->mustBeOpen();
+
+        return $this->client->cancelDispatched(Job::storedId($id), $cancellation);
     }
 
     /**
@@ -200,7 +234,7 @@ final class RemoteExecutor implements Executor
      * this method releases the broker. When the last executor of a broker object is closed, the connection for outcomes
      * is closed. The connection for requests is closed when PHP destroys the broker object.
      *
-     * Cancellation: ends unfinished tasks as {@see kill()} does, including the tasks of {@see attach()}.
+     * Cancellation: ends unfinished tasks and waits as {@see kill()} does.
      *
      * @throws CancelledException
      */
@@ -210,9 +244,10 @@ final class RemoteExecutor implements Executor
     }
 
     /**
-     * Cancels all tasks whose outcomes this executor awaits. Running tasks are ended. The futures of these tasks fail
-     * with ExecutorClosedException. Loops over the results of map() or over a generator's items throw this exception.
-     * Dispatched tasks that this executor does not await stay in the queue.
+     * Cancels all tasks of {@see submit()} and {@see map()} whose outcomes this executor awaits. Running tasks are
+     * ended. The futures of these tasks and of {@see attach()} fail with ExecutorClosedException. Loops over the
+     * results of map() or over a generator's items throw this exception. Dispatched tasks stay in the queue, and
+     * continue.
      *
      * Suspends for at most a second, until the engine has confirmed the cancellations. If a cancellation does not reach
      * the engine, the task continues, and the engine drops the outcome after {@see AgentOptions::$outcomeRetention}.

@@ -16,9 +16,10 @@ final class RemoteOptions
      * @param int $maxPayloadBytes maximum size in bytes of a task with its argument, or of a command. Each agent of the
      *     queue needs a memory_limit of at least six times this size. A job that is too large for the agents becomes
      *     a dead letter
-     * @param float $brokerRetryTimeout seconds for which submissions and requests for items are retried while the
-     *     engine is not available. If a task is cancelled while the engine is not available, the task's future
-     *     fails after this number of seconds, at least 1. The agent ends the task when the engine is available again
+     * @param float $brokerRetryTimeout seconds for which submissions, calls of cancel() and requests for items are
+     *     retried while the engine is not available. If a submitted task is cancelled while the engine is not
+     *     available, the task's future fails after this number of seconds, at least 1. The agent ends the task when the
+     *     engine is available again
      * @param (\Closure(mixed): mixed)|null $onReport receives the values that tasks send with
      *     {@see \Spindle\Worker\TaskContext::report()}; reports can be lost
      *

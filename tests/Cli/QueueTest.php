@@ -7,7 +7,9 @@ namespace Spindle\Tests\Cli;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Remote\Job;
+use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\JobStatus;
 use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
@@ -200,6 +202,66 @@ final class QueueTest extends TestCase
         }
     }
 
+    public function testUnfinishedJobsAreCancelledByTheirIds(): void
+    {
+        $queue = $this->filled();
+        $process = $this->ranRemote(['queue', 'cancel', $queue, 'waiting-1', 'running-1', 'dead-1', 'none']);
+
+        self::assertOutcome(
+            1,
+            "2 jobs cancelled; 1 was running, and its agent ends it\n",
+            $process,
+            "spindle: not among the unfinished jobs of the queue {$queue}: dead-1 none\n",
+        );
+        self::assertOutcome(
+            0,
+            "id      waiting-1\nstatus  cancelled\n",
+            $this->ranRemote(['queue', 'show', $queue, 'waiting-1']),
+        );
+        self::assertOutcome(0, "1 job cancelled\n", $this->ranRemote(['queue', 'cancel', $queue, 'delayed-1']));
+        self::assertOutcome(
+            1,
+            "0 jobs cancelled\n",
+            $this->ranRemote(['queue', 'cancel', $queue, 'delayed-1']),
+            "spindle: not among the unfinished jobs of the queue {$queue}: delayed-1\n",
+        );
+        $cancelled = $this->json(['cancel', $queue, 'waiting-2', 'waiting-3', 'running-1']);
+        self::assertSame(['queue' => $queue, 'cancelled' => 3, 'running' => 1], $cancelled);
+        self::assertSame('cancelled', ((array) $this->json(['show', $queue, 'waiting-2'])['job'])['status'] ?? null);
+        $statistics = self::broker()->statistics($queue);
+        self::assertSame(
+            [0, 1, 0, 2, 4],
+            array_map(
+                static fn(string $name): int => $statistics[$name],
+                ['waiting', 'running', 'delayed', 'dead', 'cancelled_total'],
+            ),
+        );
+    }
+
+    public function testACancelledJobEndsOnItsAgentAndItsCallerLearnsIt(): void
+    {
+        $queue = self::newQueue();
+        $this->work($queue);
+        $executor = $this->executor($queue, JobRetryPolicy::none());
+        $file = $this->path('started');
+        $executor->dispatch(static fn(): int => touch($file) ? sleep(60) : 0, 'order-7');
+        $outcome = $executor->attach('order-7');
+        $this->waitForFile('started');
+
+        self::assertOutcome(
+            0,
+            "1 job cancelled; 1 was running, and its agent ends it\n",
+            $this->ranRemote(['queue', 'cancel', $queue, 'order-7']),
+        );
+        try {
+            $outcome->await();
+            self::fail('The job was cancelled');
+        } catch (JobCancelledException $cancelled) {
+            self::assertSame('order-7', $cancelled->id);
+        }
+        self::assertSame(JobStatus::Cancelled, $executor->status('order-7'));
+    }
+
     public function testAnIdIsShownAsItWasGiven(): void
     {
         $queue = self::newQueue();
@@ -324,7 +386,7 @@ final class QueueTest extends TestCase
         yield 'no queue' => [['show'], 'Not enough arguments (missing: "queue") (see --help)'];
         yield 'an action' => [
             ['list', 'q'],
-            "argument 'list': give show, retry, delete, purge, and then the name of the queue",
+            "argument 'list': give show, cancel, retry, delete, purge, and then the name of the queue",
         ];
         yield 'a queue' => [
             ['show', 'a}b'],
@@ -352,6 +414,7 @@ final class QueueTest extends TestCase
             'spindle queue show: give the id of a job, or --status and --limit, but not both',
         ];
         yield 'nothing to retry' => [['retry', 'q'], 'spindle queue retry: give the ids of dead letters, or --all'];
+        yield 'nothing to cancel' => [['cancel', 'q'], 'spindle queue cancel: give the ids of jobs'];
         yield 'ids and all' => [
             ['delete', 'q', 'x', '--all'],
             'spindle queue delete: give the ids of dead letters, or --all',

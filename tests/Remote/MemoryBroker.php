@@ -69,6 +69,11 @@ final class MemoryBroker implements Broker
         return $this->queue($queue)->cancel($ids);
     }
 
+    public function cancelAndRecord(string $queue, array $ids): array
+    {
+        return $this->queue($queue)->cancelAndRecord($ids);
+    }
+
     public function cancelUnclaimed(string $queue, array $ids): array
     {
         return $this->queue($queue)->cancel($ids, false);

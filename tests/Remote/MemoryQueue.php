@@ -23,6 +23,8 @@ final class MemoryQueue
 
     private const ITEMS_KEPT = 86400.0;
 
+    private const CANCELLATION_KEPT = 3600.0;
+
     /** Bytes of a frame that identify the signer. */
     private const SEAL = 42;
 
@@ -61,6 +63,12 @@ final class MemoryQueue
 
     /** @var array<string, array{string, float, string}> frame, until when, and the job's frame */
     private array $outcomes = [];
+
+    /** @var array<string, array{float, string}> until when, and frame, of cancelled jobs without an outcome */
+    private array $cancelled = [];
+
+    /** @var array<string, true> jobs whose outcome is a cancellation, by id */
+    private array $endedAsCancelled = [];
 
     /** @var array<string, array{array<int, string>, int, float}> items by index, next index and expiry, by job id */
     private array $items = [];
@@ -111,6 +119,7 @@ final class MemoryQueue
             $known = $this->jobs[$job->id]->frame
                 ?? $this->dead[$job->id][0]->frame
                 ?? $this->outcomes[$job->id][2]
+                ?? $this->cancelled[$job->id][1]
                 ?? null;
             if ($known !== null) {
                 if (substr($known, self::SEAL) !== substr($job->frame, self::SEAL)) {
@@ -150,7 +159,9 @@ final class MemoryQueue
         foreach ($ids as $id) {
             $outcome = $this->outcomes[$id][0] ?? null;
             $job = $this->jobs[$id] ?? null;
-            $states[$id] = new AttachResult($outcome !== null || $job !== null, $outcome, $outcome !== null);
+            $isCancelled = $outcome === null && $job === null && isset($this->cancelled[$id]);
+            $isKnown = $outcome !== null || $job !== null || $isCancelled;
+            $states[$id] = new AttachResult($isKnown, $outcome, $outcome !== null, $isCancelled);
             if ($job !== null) {
                 $job->mailboxes[$mailbox] = $mailbox;
             }
@@ -201,6 +212,35 @@ final class MemoryQueue
         $this->wake($ready);
 
         return $gone;
+    }
+
+    /**
+     * @param list<string> $ids
+     *
+     * @return array<string, JobStatus|null>
+     */
+    public function cancelAndRecord(array $ids): array
+    {
+        $statuses = [];
+        foreach ($ids as $id) {
+            $statuses[$id] = $this->status($id);
+            $job = $this->jobs[$id] ?? null;
+            $agent = $this->agents[$job->owner ?? ''] ?? null;
+            if ($job?->status === 'running' && $agent !== null && $agent->end <= $this->engine->now()) {
+                $this->engine->send($job->owner, new MailboxMessage(cancelled: [$id => $job->number]));
+                unset($agent->jobs[$id]);
+                $this->move($job, 'waiting');
+                $this->wake($this->unlock($job));
+            }
+            if ($this->cancel([$id]) !== [] && $job !== null) {
+                $until = $this->engine->now() + self::CANCELLATION_KEPT;
+                $this->cancelled[$id] = [$until, $job->frame];
+                $this->expiring->insert([$until, $id]);
+                $this->notify($job, new MailboxMessage(outcomes: [$id => '']));
+            }
+        }
+
+        return $statuses;
     }
 
     /** @throws LeaseLostException */
@@ -274,7 +314,7 @@ final class MemoryQueue
             if (!\in_array($kind, [SettlementKind::Done, SettlementKind::Dead, SettlementKind::Cancelled], true)) {
                 $job->crashes = $settlement->crashes;
                 $job->failures = $settlement->failures;
-                $ready += $this->add($job, $settlement->delay, $this->urgent);
+                $ready += $this->add($job, $job->cancelled ? 0.0 : $settlement->delay, $this->urgent);
             } else {
                 $this->end($job, $settlement, $kind, $outcomeRetention);
                 foreach ($job->mailboxes as $mailbox) {
@@ -440,7 +480,7 @@ final class MemoryQueue
 
                 return $details;
             }, array_reverse($this->dead)),
-            JobStatus::Done => [],
+            JobStatus::Done, JobStatus::Cancelled => [],
         };
 
         return \array_slice($known, 0, $limit);
@@ -449,7 +489,7 @@ final class MemoryQueue
     /** @return array<string, array<string, int|float|string>> */
     public function details(JobStatus $status, string $id): array
     {
-        if ($this->status($id) !== $status || $status === JobStatus::Done) {
+        if ($this->status($id) !== $status || \in_array($status, [JobStatus::Done, JobStatus::Cancelled], true)) {
             return [];
         }
         $job = $this->jobs[$id] ?? $this->dead[$id][0];
@@ -485,6 +525,7 @@ final class MemoryQueue
         return match (true) {
             isset($this->jobs[$id]) => JobStatus::tryFrom($this->jobs[$id]->status) ?? JobStatus::Waiting,
             isset($this->dead[$id]) => JobStatus::Dead,
+            isset($this->cancelled[$id]) || isset($this->endedAsCancelled[$id]) => JobStatus::Cancelled,
             isset($this->outcomes[$id]) => JobStatus::Done,
             default => null,
         };
@@ -585,6 +626,9 @@ final class MemoryQueue
         $until = $job->since + $outcomeRetention;
         $this->outcomes[$job->id] = [$settlement->frame, $until, $job->frame];
         $this->expiring->insert([$until, $job->id]);
+        if ($kind === SettlementKind::Cancelled) {
+            $this->endedAsCancelled[$job->id] = true;
+        }
         if ($kind === SettlementKind::Dead) {
             $this->dead[$job->id] = [$job, $settlement->reason, $job->since];
         }
@@ -597,7 +641,10 @@ final class MemoryQueue
         while (!$this->expiring->isEmpty() && $this->expiring->top()[0] <= $now) {
             [, $id] = $this->expiring->extract();
             if (($this->outcomes[$id][1] ?? $now + 1) <= $now) {
-                unset($this->outcomes[$id]);
+                unset($this->outcomes[$id], $this->endedAsCancelled[$id]);
+            }
+            if (($this->cancelled[$id][0] ?? $now + 1) <= $now) {
+                unset($this->cancelled[$id]);
             }
             if (($this->items[$id][2] ?? $now + 1) <= $now) {
                 unset($this->items[$id]);

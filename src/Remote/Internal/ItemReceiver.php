@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
 
@@ -40,9 +41,9 @@ final class ItemReceiver implements OutcomeReceiver
         $this->client->end($this);
     }
 
-    public function onUnknown(string $id): void
+    public function onUnknown(string $id, ?JobCancelledException $cancelled = null): void
     {
-        $this->fail(JobLostException::unknown($id, $this->client->queue));
+        $this->fail($cancelled ?? JobLostException::unknown($id, $this->client->queue));
     }
 
     public function onRefused(string $id, BrokerRefusedException $refused): void
@@ -62,7 +63,8 @@ final class ItemReceiver implements OutcomeReceiver
         $this->fail($reason);
     }
 
-    private function fail(\Throwable $failure): void
+    /** Ends the reading of the items. The task continues. */
+    public function fail(\Throwable $failure): void
     {
         $this->stream->get()?->fail($failure);
         $this->client->end($this);

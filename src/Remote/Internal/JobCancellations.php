@@ -22,9 +22,6 @@ final class JobCancellations
     /** @var array<string, array<int, bool>> unanswered requests by job id and number; values as in $unsent */
     private array $sent = [];
 
-    /** @var array<string, int> by job id: unanswered requests up to this number are not repeated without an answer */
-    private array $dropped = [];
-
     private int $requestCount = 0;
 
     private readonly FiberQueue $answered;
@@ -43,40 +40,11 @@ final class JobCancellations
     public function add(array $ids, bool $evenIfClaimed): void
     {
         foreach ($ids as $id) {
-            $repeated = $this->repeatable($id);
+            $repeated = $this->sent[$id] ?? [];
             if (!\in_array(true, $repeated, true) && ($evenIfClaimed || $repeated === [])) {
                 $this->unsent[$id] = $evenIfClaimed || ($this->unsent[$id] ?? false);
             }
         }
-    }
-
-    /** Drops an unsent cancellation, and the repetition of unanswered ones. Returns whether one was unsent. */
-    public function drop(string $id): bool
-    {
-        $wasUnsent = isset($this->unsent[$id]);
-        unset($this->unsent[$id]);
-        if (isset($this->sent[$id])) {
-            $this->dropped[$id] = $this->requestCount;
-        }
-
-        return $wasUnsent;
-    }
-
-    /**
-     * Waits while a cancellation of the job is unanswered. That request can be waiting for a new connection, and a
-     * request for a new job with the same id could overtake it. A call of {@see QueueClient::kill()} ends the wait.
-     */
-    public function awaitAnswersFor(string $id, QueueClient $client): void
-    {
-        while (isset($this->sent[$id]) && $client->shared() !== null) {
-            $this->answered->wait();
-        }
-    }
-
-    /** Ends the waits in {@see awaitAnswersFor()} for a client that was killed. */
-    public function onKill(): void
-    {
-        $this->answered->wakeAll();
     }
 
     /**
@@ -86,8 +54,8 @@ final class JobCancellations
      */
     public function repeatUnanswered(): void
     {
-        foreach (array_keys($this->sent) as $id) {
-            foreach ($this->repeatable($id) as $evenIfClaimed) {
+        foreach ($this->sent as $id => $requests) {
+            foreach ($requests as $evenIfClaimed) {
                 $this->unsent[$id] = $evenIfClaimed || ($this->unsent[$id] ?? false);
             }
         }
@@ -116,10 +84,9 @@ final class JobCancellations
 
     /**
      * Sends the unsent cancellations. For each job, yields the id and a boolean: true if the engine has removed the job
-     * or does not know it. Yields null if the engine is not available and {@see drop()} has ended the repetition.
-     * Returns false if the engine is not available, otherwise true.
+     * or does not know it. Returns false if the engine is not available, otherwise true.
      *
-     * @return \Generator<int, array{string, bool|null}, mixed, bool>
+     * @return \Generator<int, array{string, bool}, mixed, bool>
      */
     public function send(): \Generator
     {
@@ -132,19 +99,15 @@ final class JobCancellations
                 $this->sent[$id][$number] = $evenIfClaimed;
             }
             $removed = $this->sendBatch($ids, $evenIfClaimed);
-            $dropped = array_filter($ids, fn(string $id): bool => $number <= ($this->dropped[$id] ?? 0));
             foreach ($ids as $id) {
                 unset($this->sent[$id][$number]);
                 if ($this->sent[$id] === []) {
-                    unset($this->sent[$id], $this->dropped[$id]);
+                    unset($this->sent[$id]);
                 }
             }
             $this->answered->wakeAll();
             if ($removed === null) {
-                $this->add(array_values(array_diff($ids, $dropped)), $evenIfClaimed);
-                foreach ($dropped as $id) {
-                    yield [$id, null];
-                }
+                $this->add($ids, $evenIfClaimed);
 
                 return false;
             }
@@ -155,14 +118,6 @@ final class JobCancellations
         }
 
         return true;
-    }
-
-    /** @return array<int, bool> the unanswered requests that are repeated if no answer arrives */
-    private function repeatable(string $id): array
-    {
-        $dropped = $this->dropped[$id] ?? 0;
-
-        return array_filter($this->sent[$id] ?? [], static fn(int $n): bool => $n > $dropped, \ARRAY_FILTER_USE_KEY);
     }
 
     /**

@@ -107,6 +107,6 @@ final class JobCodec
 
         return $taken < $items
             ? throw JobLostException::items($id, $this->queue, $taken, $items)
-            : OutcomeBody::read($outcome, $key);
+            : OutcomeBody::read($outcome, $key, $id, $this->queue);
     }
 }

@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
-use Amp\CancelledException;
 use Spindle\Remote\InvalidSignatureException;
+use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\ResultTooLargeException;
 use Spindle\Worker\PortableOutcome;
@@ -71,10 +71,10 @@ final class OutcomeBody
      *
      * @return mixed the task's result, or the encoded result of a command
      *
-     * @throws CancelledException|InvalidSignatureException|PayloadTooLargeException|ResultTooLargeException
+     * @throws JobCancelledException|InvalidSignatureException|PayloadTooLargeException|ResultTooLargeException
      * @throws \Spindle\Worker\TaskException|\Spindle\Worker\UnserializableException
      */
-    public static function read(string $outcome, mixed $key): mixed
+    public static function read(string $outcome, mixed $key, string $id, string $queue): mixed
     {
         /** @var array{kind: int, attempts: int} $head */
         $head = unpack('Ckind/Vattempts', $outcome);
@@ -82,7 +82,7 @@ final class OutcomeBody
         $rest = substr($outcome, self::HEAD_BYTES);
 
         return match ($head['kind']) {
-            self::CANCELLED => throw new CancelledException(),
+            self::CANCELLED => throw JobCancelledException::of($id, $queue),
             self::INVALID_SIGNATURE => throw InvalidSignatureException::withMessage($rest),
             self::COMMAND => $rest,
             self::PAYLOAD_TOO_LARGE => throw PayloadTooLargeException::withMessage($rest),

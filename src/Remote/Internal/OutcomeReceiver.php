@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\JobCancelledException;
 use Spindle\Worker\ExecutorClosedException;
 
 /**
@@ -32,8 +33,13 @@ interface OutcomeReceiver
      */
     public function onOutcome(string $id, string $frame): void;
 
-    /** Called when the broker does not know the job. No further message follows for the job. */
-    public function onUnknown(string $id): void;
+    /**
+     * Called when the broker does not know the job, or only knows that the job was cancelled. No further message
+     * follows for the job.
+     *
+     * @param JobCancelledException|null $cancelled null for an unknown job
+     */
+    public function onUnknown(string $id, ?JobCancelledException $cancelled = null): void;
 
     /** Called when the engine refuses requests about the job. No further message follows for the job. */
     public function onRefused(string $id, BrokerRefusedException $refused): void;

@@ -15,6 +15,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\Job;
+use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\QueueFullException;
 use Spindle\Worker\ExecutorClosedException;
@@ -122,9 +123,10 @@ final class PendingRemoteCommand implements OutcomeReceiver
     }
 
     /** Fails the command. The engine has removed the unclaimed job after a cancellation, or does not know the job. */
-    public function onUnknown(string $id): void
+    public function onUnknown(string $id, ?JobCancelledException $cancelled = null): void
     {
-        $this->fail($this->isWanted ? JobLostException::unknown($id, $this->client->queue) : new CancelledException());
+        $lost = $this->isWanted ? JobLostException::unknown($id, $this->client->queue) : new CancelledException();
+        $this->fail($cancelled ?? $lost);
     }
 
     public function onRefused(string $id, BrokerRefusedException $refused): void

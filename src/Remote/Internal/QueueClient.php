@@ -113,11 +113,7 @@ final class QueueClient
      */
     public function dispatch(Job $job, ?Cancellation $cancellation): int
     {
-        return $this->request(function () use ($job): int {
-            $this->queueOrThrow()->awaitCancellation($job->id, $this);
-
-            return $this->queueOrThrow()->outbox->send($this, [$job], true); // throws after a kill() during the wait
-        }, $cancellation);
+        return $this->request(fn(): int => $this->queueOrThrow()->outbox->send($this, [$job], true), $cancellation);
     }
 
     /** Adds a waiter for a job that this or another process has submitted. */
@@ -132,6 +128,27 @@ final class QueueClient
         $request = fn(): ?JobStatus => $this->clientOrThrow()->broker->status($this->queue, $id);
 
         return $this->request($request, $cancellation);
+    }
+
+    /**
+     * Cancels a dispatched job. Returns whether the job was unfinished. While the engine is not available, retries for
+     * `$brokerRetryTimeout`.
+     *
+     * @throws BrokerException|CancelledException
+     */
+    public function cancelDispatched(string $id, ?Cancellation $cancellation): bool
+    {
+        $request = fn(bool $isRepeated): bool => match ($this->clientOrThrow()->broker->cancelAndRecord(
+            $this->queue,
+            [$id],
+        )[$id] ?? null) {
+            JobStatus::Waiting, JobStatus::Delayed, JobStatus::Running => true,
+            JobStatus::Cancelled => $isRepeated, // the first request has cancelled the job, and its answer was lost
+            default => false,
+        };
+        $timeout = $this->options->brokerRetryTimeout;
+
+        return $this->request(static fn(): bool => ReconnectBackoff::retry($timeout, $request), $cancellation);
     }
 
     /**
@@ -260,7 +277,7 @@ final class QueueClient
     {
         $outcome = $this->codec->outcome($id, $frame);
         if (OutcomeBody::itemCount($outcome) === null) {
-            return OutcomeBody::read($outcome, $key);
+            return OutcomeBody::read($outcome, $key, $id, $this->queue);
         }
         $stream = new StoredItems($this, $queue, $id, $key);
         $stream->onOutcome($frame);
@@ -361,7 +378,6 @@ final class QueueClient
         $this->activity->kill(ExecutorClosedException::jobsCancelled());
         $queue?->outbox->abandon($this, ExecutorClosedException::unconfirmed());
         $this->brokerClient = null;
-        $queue?->cancellations->onKill();
         $ids = $queue?->removeWaitersOf($this) ?? [];
         if ($queue === null || $ids === [] && !$queue->cancellations->hasPending()) {
             return;

@@ -15,6 +15,7 @@ use Spindle\Internal\OneWayGenerator;
 use Spindle\Internal\UnreadResults;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\InvalidSignatureException;
+use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\QueueFullException;
@@ -61,7 +62,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** Whether the executor is being closed, so that no more values are accepted. */
     private bool $isClosed = false;
 
-    /** @var array<string, BrokerRefusedException> by job id: jobs whose outcomes the engine refused to return */
+    /** @var array<string, BrokerRefusedException|JobCancelledException> why a job has no outcome, by job id */
     private array $refused = [];
 
     /**
@@ -175,12 +176,12 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             return MapOutcome::of(fn(): mixed => \is_string($outcome)
                 ? $this->client->result($id, $outcome, $key, $this->queue)
                 : $outcome);
-        } catch (ResultTooLargeException|PayloadTooLargeException|InvalidSignatureException $failure) {
-            return MapOutcome::failed($failure);
+        } catch (JobCancelledException|ResultTooLargeException|PayloadTooLargeException|InvalidSignatureException $e) {
+            return MapOutcome::failed($e);
         }
     }
 
-    private function loss(string $id): BrokerRefusedException|JobLostException
+    private function loss(string $id): BrokerRefusedException|JobCancelledException|JobLostException
     {
         return $this->refused[$id] ?? JobLostException::unknown($id, $this->client->queue);
     }
@@ -222,8 +223,11 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         $this->addOutcome($id, $frame);
     }
 
-    public function onUnknown(string $id): void
+    public function onUnknown(string $id, ?JobCancelledException $cancelled = null): void
     {
+        if ($cancelled !== null) {
+            $this->refused[$id] = $cancelled;
+        }
         $this->addOutcome($id, null);
     }
 

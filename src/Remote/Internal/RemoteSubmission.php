@@ -10,6 +10,7 @@ use Amp\DeferredFuture;
 use Amp\Future;
 use Revolt\EventLoop;
 use Spindle\Remote\BrokerRefusedException;
+use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
 
@@ -33,11 +34,15 @@ final class RemoteSubmission implements OutcomeReceiver
 
     private bool $isFinished = false;
 
-    /** @param Cancellation|null $cancellation caller's cancellation; {@see cancelWhenRequested()} subscribes to it */
+    /**
+     * @param Cancellation|null $cancellation caller's cancellation; {@see cancelWhenRequested()} subscribes to it
+     * @param bool              $isAttached   whether $cancellation ends only the wait, and not the job
+     */
     public function __construct(
         private readonly QueueClient $client,
         public readonly string $id,
         private ?Cancellation $cancellation,
+        private readonly bool $isAttached = false,
     ) {
         $this->deferred = new DeferredFuture();
         $this->future = $this->deferred->getFuture();
@@ -52,7 +57,10 @@ final class RemoteSubmission implements OutcomeReceiver
         return $future;
     }
 
-    /** Makes the caller's cancellation cancel the job. Must not be called before the engine has accepted a new job. */
+    /**
+     * Makes the caller's cancellation cancel the job, or end the wait for a job of attach(). Must not be called before
+     * the engine has accepted a new job.
+     */
     public function cancelWhenRequested(): void
     {
         if ($this->isFinished || $this->cancellation === null) {
@@ -60,7 +68,7 @@ final class RemoteSubmission implements OutcomeReceiver
         }
         $weak = \WeakReference::create($this);
         $this->subscription = $this->cancellation->subscribe(
-            static fn(CancelledException $cancelled) => $weak->get()?->cancel($cancelled),
+            static fn(CancelledException $cancelled) => $weak->get()?->onCancellation($cancelled),
         );
     }
 
@@ -81,7 +89,8 @@ final class RemoteSubmission implements OutcomeReceiver
 
     public function isCancelled(): bool
     {
-        return $this->cancelled !== null || !ProcessEnd::isSending() && $this->cancellation?->isRequested() === true;
+        return !$this->isAttached
+            && ($this->cancelled !== null || !ProcessEnd::isSending() && $this->cancellation?->isRequested() === true);
     }
 
     public function onOutcome(string $id, string $frame): void
@@ -105,11 +114,12 @@ final class RemoteSubmission implements OutcomeReceiver
         $deferred?->complete($result);
     }
 
-    public function onUnknown(string $id): void
+    public function onUnknown(string $id, ?JobCancelledException $cancelled = null): void
     {
-        $this->deferred?->error($this->cancelled ?? JobLostException::unknown($id, $this->client->queue));
+        $lost = $cancelled ?? JobLostException::unknown($id, $this->client->queue);
+        $this->deferred?->error($this->cancelled ?? $lost);
         $this->finish();
-        $this->items?->onUnknown($id);
+        $this->items?->onUnknown($id, $cancelled);
     }
 
     public function onRefused(string $id, BrokerRefusedException $refused): void
@@ -164,9 +174,16 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->cancellation = null;
     }
 
-    private function cancel(CancelledException $cancelled): void
+    private function onCancellation(CancelledException $cancelled): void
     {
         if ($this->cancelled !== null) {
+            return;
+        }
+        if ($this->isAttached) {
+            $this->client->shared()?->removeWaiter($this->id, $this);
+            $this->fail($cancelled);
+            $this->items?->fail($cancelled);
+
             return;
         }
         $this->cancelled = $cancelled;

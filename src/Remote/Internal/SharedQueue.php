@@ -8,7 +8,6 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
-use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\Clock;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
@@ -16,6 +15,7 @@ use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Job;
+use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\QueueFullException;
 
@@ -99,24 +99,9 @@ final class SharedQueue implements LastRequests
         return $accepted;
     }
 
-    /** Drops the cancellation of a job that will be submitted again. Awaits the answer if the cancellation was sent. */
-    public function awaitCancellation(string $id, QueueClient $sender): void
-    {
-        if ($this->waiters->has($id)) {
-            LoopTurn::await(); // Amp notifies the waiters of a requested cancellation in later callbacks of the loop
-        }
-        if ($this->cancellations->drop($id)) {
-            $this->endCancelled($id);
-        }
-        $this->cancellations->awaitAnswersFor($id, $sender);
-    }
-
     /** Adds a waiter for a job that this or another process has submitted. The mailbox must be open. */
     public function attach(string $id, OutcomeReceiver $waiter): void
     {
-        if ($this->cancellations->drop($id)) {
-            $this->endCancelled($id);
-        }
         $this->waiters->add($id, $waiter);
         $this->updateLookupTimer();
         $this->lookUpSoon($id);
@@ -125,6 +110,13 @@ final class SharedQueue implements LastRequests
     public function replaceWaiter(string $id, OutcomeReceiver $old, OutcomeReceiver $new): void
     {
         $this->waiters->replace($id, $old, $new);
+    }
+
+    /** Ends the wait of one waiter. The job continues. */
+    public function removeWaiter(string $id, OutcomeReceiver $waiter): void
+    {
+        $this->waiters->removeOne($id, $waiter);
+        $this->updateLookupTimer();
     }
 
     /** @return list<OutcomeReceiver> the removed waiters of the job */
@@ -136,13 +128,13 @@ final class SharedQueue implements LastRequests
         return $waiters;
     }
 
-    /** @return list<string> ids of the jobs for which the client had waiters; other waiters of these jobs stay */
+    /** @return list<string> ids of the client's own jobs; waiters of other clients, and dispatched jobs, stay */
     public function removeWaitersOf(QueueClient $client): array
     {
         $ids = $this->waiters->removeAllOf($client);
         $this->updateLookupTimer();
 
-        return $ids;
+        return array_values(array_filter($ids, $this->isOwn(...)));
     }
 
     /** Returns whether a client in this process generated the id. If so, only this process waits for the job. */
@@ -178,15 +170,14 @@ final class SharedQueue implements LastRequests
     }
 
     /**
-     * Adds cancellations. The next call of {@see cancel()} or {@see flush()} sends the request. Ignores a job of
-     * another process if the job has no waiter here. For example, a fork ignores the jobs of its parent process.
+     * Adds cancellations. The next call of {@see cancel()} or {@see flush()} sends the request. Ignores jobs of another
+     * process: a fork ignores the jobs of its parent process.
      *
      * @param list<string> $ids
      */
     public function addCancellations(array $ids, bool $evenIfClaimed): void
     {
-        $isAwaitedHere = fn(string $id): bool => $this->isOwn($id) || $this->waiters->has($id);
-        $this->cancellations->add(array_values(array_filter($ids, $isAwaitedHere)), $evenIfClaimed);
+        $this->cancellations->add(array_values(array_filter($ids, $this->isOwn(...))), $evenIfClaimed);
     }
 
     /**
@@ -281,11 +272,9 @@ final class SharedQueue implements LastRequests
         }
         $sending = $this->cancellations->send();
         foreach ($sending as [$id, $isRemoved]) {
-            if ($isRemoved === true) {
+            if ($isRemoved) {
                 $this->reportUnknown($id);
-            } elseif ($isRemoved === null) {
-                $this->endCancelled($id);
-            } elseif ($this->isOwn($id) && !$this->waiters->has($id)) {
+            } elseif (!$this->waiters->has($id)) {
                 $this->receivedOutcomes->add($id, 0);
             }
         }
@@ -337,20 +326,11 @@ final class SharedQueue implements LastRequests
         }
     }
 
-    private function reportUnknown(string $id): void
+    private function reportUnknown(string $id, ?JobCancelledException $cancelled = null): void
     {
         foreach ($this->removeWaiters($id) as $waiter) {
-            $waiter->onUnknown($id);
+            $waiter->onUnknown($id, $cancelled);
         }
-    }
-
-    /** Ends the waiters whose cancellation was dropped. Otherwise, a later request would cancel the job for them. */
-    private function endCancelled(string $id): void
-    {
-        foreach ($this->waiters->removeCancelled($id) as $waiter) {
-            $waiter->onUnknown($id);
-        }
-        $this->updateLookupTimer();
     }
 
     private function lookUpSoon(string $id): void
@@ -391,6 +371,8 @@ final class SharedQueue implements LastRequests
                     $this->deliver($id, $result->outcome);
                 } elseif ($result->hasOutcome) {
                     $this->fetch($id);
+                } elseif ($result->cancelled) {
+                    $this->reportUnknown($id, JobCancelledException::of($id, $this->name));
                 } elseif (!$result->known) {
                     $this->reportUnknown($id);
                 }

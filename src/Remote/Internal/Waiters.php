@@ -45,19 +45,14 @@ final class Waiters
         return $waiters;
     }
 
-    /** @return list<OutcomeReceiver> the removed waiters, whose callers have cancelled the job */
-    public function removeCancelled(string $id): array
+    /** Removes one waiter of the job. Other waiters stay. */
+    public function removeOne(string $id, OutcomeReceiver $waiter): void
     {
-        $cancelled = [];
-        foreach ($this->remove($id) as $waiter) {
-            if ($waiter->isCancelled()) {
-                $cancelled[] = $waiter;
-            } else {
-                $this->add($id, $waiter);
+        foreach ($this->remove($id) as $other) {
+            if ($other !== $waiter) {
+                $this->add($id, $other);
             }
         }
-
-        return $cancelled;
     }
 
     /**

@@ -748,6 +748,46 @@ class RedisBrokerTest extends BrokerContract
         }
     }
 
+    public function testTheRecordOfACancellationExpires(): void
+    {
+        $this->submit('waits', 'runs');
+        [$delivery] = $this->claim($this->join('a'), 1);
+        $this->broker()->cancelAndRecord($this->queue(), ['waits', 'runs']);
+        $this->end('a', $delivery, SettlementKind::Cancelled);
+        foreach (['waits' => 600, 'runs' => 3600] as $id => $seconds) {
+            $key = "spindle:{{$this->queue()}}:cancelled:{$id}";
+            $left = Redis::shared()->command('TTL', $key);
+            self::assertEqualsWithDelta($seconds, $left, 5.0);
+            Redis::shared()->command('DEL', $key, "spindle:{{$this->queue()}}:result:{$id}");
+            self::assertNull($this->broker()->status($this->queue(), $id));
+        }
+    }
+
+    public function testTheSubmitterOfACancelledJobGetsAMessageIfOnlyItKnowsTheId(): void
+    {
+        $mailbox = bin2hex(random_bytes(9));
+        $received = $this->post($mailbox);
+        foreach (["{$mailbox}-1", "{$mailbox}-2"] as $i => $id) {
+            $job = new Job($id, 'frame', $i === 0 ? '' : 'key');
+            $this->broker()->submit($this->queue(), [$job], 10, $mailbox, false);
+        }
+        $this->broker()->cancelAndRecord($this->queue(), ["{$mailbox}-1", "{$mailbox}-2"]);
+
+        Eventually::holds(static fn(): bool => \count($received->outcomes) === 2, 'there are messages');
+    }
+
+    public function testTheRecordOfACancellationIsObsoleteWhenAnOlderClientHasAddedTheJobAgain(): void
+    {
+        $this->submit('job');
+        $this->broker()->cancelAndRecord($this->queue(), ['job']);
+        $this->submit('job'); // without a check of the record, as an older version does
+        self::assertSame(JobStatus::Waiting, $this->broker()->status($this->queue(), 'job'));
+        $this->end($this->join('a'), $this->claimOne('a'));
+
+        self::assertSame(JobStatus::Done, $this->broker()->status($this->queue(), 'job'));
+        self::assertSame('outcome', $this->outcome('job'));
+    }
+
     public function testTheItemsOfAnEndedJobExpireEarlyAfterACancellationIfOnlyItsCallerKnowsTheId(): void
     {
         foreach (['client-1' => 60, 'chosen' => 3600, bin2hex(random_bytes(12)) . '-' => 3600] as $id => $seconds) {

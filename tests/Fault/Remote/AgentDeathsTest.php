@@ -5,11 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Remote;
 
 use Amp\Future;
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\RequiresOperatingSystemFamily;
+use PHPUnit\Framework\Attributes\TestWith;
 use Random\Engine\Mt19937;
 use Random\Randomizer;
 use Revolt\EventLoop;
 use Spindle\Remote\Job;
+use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
@@ -107,6 +110,44 @@ final class AgentDeathsTest extends TidyTestCase
         self::assertSame($statistics['submitted_total'], $statistics['done_total'] + $statistics['died_total']);
         self::assertSame($before, $this->itemsOf($items), 'it stores nothing');
         self::assertSame(1, LoggedTasks::ended($log)[3] ?? 0, 'what it ran has been ended');
+    }
+
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testACancelledJobOfAStoppedAgentNeverRunsAgain(bool $hasOtherAgent): void
+    {
+        $executor = $this->executor();
+        $log = $this->path('log');
+        $file = $this->path('open');
+        $stopped = $this->agent($this->queue(), 1, ...self::SHORT);
+        $id = $executor->dispatch(static fn(): int => LoggedTasks::runUntil($log, 1, $file), 'job', 'key');
+        Eventually::holds(static fn(): bool => \count(LoggedTasks::started($log)) === 1, 'it runs');
+        $stopped->signal(\SIGSTOP);
+        $wait = $executor->attach($id);
+        self::assertTrue($executor->cancel($id));
+        self::assertSame(JobStatus::Running, $executor->status($id));
+        if ($hasOtherAgent) {
+            $this->agent($this->queue(), 1, ...self::SHORT);
+        } else {
+            Eventually::holds(fn(): bool => $this->statistics()['agents'] === 0, 'its lease has ended', 10.0);
+            self::assertTrue($executor->cancel($id)); // no agent can settle the job any more, so it is removed
+            self::assertSame(JobStatus::Cancelled, $executor->status($id));
+        }
+        try {
+            $wait->await(new TimeoutCancellation(15.0));
+            self::fail('It was cancelled');
+        } catch (JobCancelledException) {
+            self::assertSame(JobStatus::Cancelled, $executor->status($id));
+        }
+        touch($file);
+        $stopped->signal(\SIGCONT);
+        $next = $executor->dispatch(static fn(): int => 7, exclusiveKey: 'key');
+        self::assertSame(7, $executor->attach($next)->await());
+        Eventually::holds(fn(): bool => $this->statistics()['agents'] === ($hasOtherAgent ? 2 : 1), 'it goes on', 10.0);
+
+        self::assertSame(JobStatus::Cancelled, $executor->status($id));
+        self::assertSame([1 => 1], LoggedTasks::started($log));
+        self::assertSame([1, 1], [$this->statistics()['cancelled_total'], $this->statistics()['done_total']]);
     }
 
     public function testAJobOfAStoppedAgentEndsBeforeAnotherAgentRunsIt(): void

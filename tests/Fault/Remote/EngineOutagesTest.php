@@ -17,11 +17,13 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
 use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteCommands;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Tests\TidyTestCase;
@@ -32,6 +34,7 @@ use function Amp\delay;
 /** An engine that is away for a while. Streams go on, nothing counts as a crash, and cancellations arrive. */
 final class EngineOutagesTest extends TidyTestCase
 {
+    use CatchesThrown;
     use OwnEngine;
 
     /** Connections that the callers and agents of one test may need without a reconnect storm. */
@@ -132,26 +135,29 @@ final class EngineOutagesTest extends TidyTestCase
         self::assertSame(1, $this->statistics()['cancelled_total']);
     }
 
-    /** All cancellations are sent in batches when the engine is back. */
-    public function testManyCancellationsDuringAnOutageAreNoStormAndResubmittedJobsStay(): void
+    /** All cancellations are sent in batches when the engine is back. Cancelled waits cancel no tasks. */
+    public function testManyCancellationsDuringAnOutageAreNoStorm(): void
     {
         $redis = $this->engine();
         $executor = $this->executor();
-        $cancellations = $futures = [];
+        $cancellations = $futures = $waits = [];
         for ($i = 1; $i <= 200; ++$i) {
-            $executor->dispatch(getmypid(...), "id-{$i}", delay: 600.0);
             $cancellations[] = $cancellation = new DeferredCancellation();
-            $futures[] = $executor->attach("id-{$i}", $cancellation->getCancellation());
+            $futures[] = $executor->submit(getmypid(...), $cancellation->getCancellation());
+            $executor->dispatch(getmypid(...), "id-{$i}", delay: 600.0);
+            $waits[] = $executor->attach("id-{$i}", $cancellation->getCancellation());
         }
-        self::assertSame(200, $this->statistics()['delayed']);
+        self::assertSame([200, 200], [$this->statistics()['waiting'], $this->statistics()['delayed']]);
         $redis->kill();
         $tries = 0;
         $port = $redis->port;
         $listener = stream_socket_server("tcp://127.0.0.1:{$port}");
         self::assertIsResource($listener);
-        foreach ($cancellations as $cancellation) {
+        foreach ($cancellations as $i => $cancellation) {
             $cancellation->cancel();
             delay(0.01);
+            self::assertTrue($waits[$i]->isComplete(), 'the wait ends at once');
+            self::assertCancelled($waits[$i]);
             while (($connection = @stream_socket_accept($listener, 0)) !== false) {
                 fclose($connection);
                 ++$tries;
@@ -160,18 +166,41 @@ final class EngineOutagesTest extends TidyTestCase
         fclose($listener);
         self::assertLessThan(self::CALM, $tries);
         $redis->restart();
-        $executor->dispatch(getmypid(...), 'id-1', delay: 600.0);
-        foreach (\array_slice($futures, 1) as $future) {
+        foreach ($futures as $future) {
             self::assertCancelled($future);
         }
-        self::assertSame(1, $this->statistics()['delayed']);
-        $cancellation = new DeferredCancellation();
-        $again = $executor->attach('id-1', $cancellation->getCancellation());
-        $cancellation->cancel();
-        self::assertCancelled($futures[0]);
-        self::assertCancelled($again);
-        unset($executor, $futures, $future, $again);
+        self::assertSame([0, 200], [$this->statistics()['waiting'], $this->statistics()['delayed']]);
+        unset($executor, $futures, $future, $waits);
         $this->awaitAnswersOfCancellations();
+    }
+
+    public function testACancellationDuringAnOutageTakesEffectAfterIt(): void
+    {
+        $redis = $this->engine();
+        $directory = $this->directory('runs');
+        $this->agentAt($redis->url(), $this->queue(), 1);
+        $executor = $this->executor();
+        $executor->dispatch(static fn(): int => RecordedTasks::linger($directory, 9), 'running');
+        $executor->dispatch(getmypid(...), 'delayed', delay: 600.0);
+        $this->waitForFile("{$directory}/1");
+        $waits = [$executor->attach('running'), $executor->attach('delayed')];
+        $redis->kill();
+        $calls = [async($executor->cancel(...), 'running'), async($executor->cancel(...), 'delayed')];
+        $impatient = $this->executor(brokerRetryTimeout: 0.0);
+        self::thrown(BrokerUnavailableException::class, static fn(): bool => $impatient->cancel('running'));
+        $this->waitForUnansweredCalls('cancelAndRecord');
+        $redis->restart();
+
+        self::assertEquals([true, true], Future\await($calls));
+        foreach ($waits as $wait) {
+            self::thrown(JobCancelledException::class, $wait->await(...));
+        }
+        $worker = (int) file_get_contents("{$directory}/1");
+        Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'it runs no more');
+        foreach (['running', 'delayed'] as $id) {
+            self::assertSame(JobStatus::Cancelled, $executor->status($id));
+        }
+        self::assertSame([2, 0], [$this->statistics()['cancelled_total'], $this->statistics()['done_total']]);
     }
 
     public function testARequestDoesNotFailBecauseTheEngineHasClosedAnIdleConnection(): void

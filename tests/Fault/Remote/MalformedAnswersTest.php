@@ -53,6 +53,7 @@ final class MalformedAnswersTest extends TestCase
             'submit' => static fn(RedisBroker $broker): mixed => $broker->submit('q', [new Job('a', '')], 9, '', false),
             'attach' => static fn(RedisBroker $broker): mixed => $broker->attach('q', ['a'], 'm'),
             'cancel' => static fn(RedisBroker $broker): mixed => $broker->cancel('q', ['a']),
+            'cancel-and-record' => static fn(RedisBroker $broker): mixed => $broker->cancelAndRecord('q', ['a']),
             'renew' => static fn(RedisBroker $broker): mixed => $broker->renewLease('q', 'o', 9.0, true, ''),
             'settle' => static fn(RedisBroker $broker): mixed => $broker->settleAndClaim('q', 'o', [], 1, 9.0),
             'claimed-jobs' => static fn(RedisBroker $broker): mixed => $broker->claimedJobs('q', 'o', []),

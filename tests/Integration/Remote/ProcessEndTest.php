@@ -37,7 +37,6 @@ final class ProcessEndTest extends TidyTestCase
     #[TestWith(['cancelALoop'])]
     #[TestWith(['cancelSubmissions'])]
     #[TestWith(['cancelSubmissionsInAFunction'])]
-    #[TestWith(['cancelAttached'])]
     #[TestWith(['leaveALoopOverCommands'])]
     #[TestWith(['cancelALoopOverCommands'])]
     #[TestWith(['cancelACommand'])]
@@ -56,6 +55,7 @@ final class ProcessEndTest extends TidyTestCase
     #[TestWith(['submitOne'])]
     #[TestWith(['submitOneThatCouldBeCancelled'])]
     #[TestWith(['attachToOneThatCouldBeCancelled'])]
+    #[TestWith(['cancelTheWaitForOne'])]
     public function testATaskThatWasNotCancelledRunsAfterTheEndOfTheProcess(string $program): void
     {
         $file = $this->path('ran');
@@ -127,17 +127,6 @@ final class ProcessEndTest extends TidyTestCase
         exit($submit());
     }
 
-    public static function cancelAttached(string $address, string $queue): never
-    {
-        $executor = self::executor($address, $queue);
-        $cancellation = new DeferredCancellation();
-        $id = $executor->dispatch(static fn(): int => sleep(60));
-        $executor->attach($id, $cancellation->getCancellation());
-        $cancellation->cancel();
-
-        exit(7);
-    }
-
     public static function leaveALoopOverCommands(string $address, string $queue): never
     {
         foreach (self::commandPool($address, $queue)->run(self::commands()) as $_) {
@@ -194,6 +183,17 @@ final class ProcessEndTest extends TidyTestCase
         $executor = self::executor($address, $queue);
         $id = $executor->dispatch(static fn(): bool => touch($file));
         $executor->attach($id, $cancellation->getCancellation());
+
+        exit(7);
+    }
+
+    public static function cancelTheWaitForOne(string $address, string $queue, string $file): never
+    {
+        $cancellation = new DeferredCancellation();
+        $executor = self::executor($address, $queue);
+        $id = $executor->dispatch(static fn(): bool => touch($file));
+        $executor->attach($id, $cancellation->getCancellation());
+        $cancellation->cancel();
 
         exit(7);
     }

@@ -87,6 +87,11 @@ final class SimulatedBroker implements Broker
         return $this->ask(fn(): array => $this->broker->cancel($queue, $ids));
     }
 
+    public function cancelAndRecord(string $queue, array $ids): array
+    {
+        return $this->ask(fn(): array => $this->broker->cancelAndRecord($queue, $ids));
+    }
+
     public function cancelUnclaimed(string $queue, array $ids): array
     {
         return $this->ask(fn(): array => $this->broker->cancelUnclaimed($queue, $ids));

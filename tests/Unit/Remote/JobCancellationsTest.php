@@ -6,7 +6,6 @@ namespace Spindle\Tests\Unit\Remote;
 
 use Amp\DeferredFuture;
 use Spindle\Remote\Broker;
-use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Internal\JobCancellations;
 use Spindle\Tests\Async;
 use Spindle\Tests\TidyTestCase;
@@ -17,27 +16,6 @@ final class JobCancellationsTest extends TidyTestCase
 {
     /** @var list<DeferredFuture<list<string>>> answers to the requests */
     private array $answers = [];
-
-    public function testTheSecondOfTwoUnansweredRequestsIsNotRepeatedAfterADrop(): void
-    {
-        $cancellations = $this->cancellations();
-        $cancellations->add(['id'], true);
-        $first = Async::run(static fn(): array => iterator_to_array($cancellations->send()));
-        delay(0);
-        $cancellations->drop('id');
-        $cancellations->add(['id'], true);
-        $second = Async::run(static fn(): array => iterator_to_array($cancellations->send()));
-        delay(0);
-        $this->answers[0]->complete([]);
-        self::assertSame([['id', false]], $first->await());
-        self::assertTrue($cancellations->isPending('id'));
-
-        self::assertFalse($cancellations->drop('id'));
-        $this->answers[1]->error(BrokerUnavailableException::at('localhost', 'the connection broke'));
-        self::assertSame([['id', null]], $second->await());
-        self::assertFalse($cancellations->isPending('id'));
-        self::assertCount(2, $this->answers);
-    }
 
     public function testAnUnansweredRequestIsNotSentTwice(): void
     {

@@ -7,7 +7,6 @@ namespace Spindle\Tests\Unit\Remote;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
-use Amp\Future;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
@@ -19,15 +18,17 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Internal\FrameKind;
+use Spindle\Remote\Internal\OutcomeBody;
 use Spindle\Remote\Job;
+use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\JobLostException;
+use Spindle\Remote\JobStatus;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\SigningKeys;
 use Spindle\Remote\SubmitResult;
 use Spindle\Tests\Async;
-use Spindle\Tests\Eventually;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Worker\ExecutorClosedException;
 
@@ -45,7 +46,7 @@ final class RemoteExecutorTest extends TestCase
     public function testACallThatCannotWaitIsRefusedBeforeItHasAnEffect(): void
     {
         $broker = $this->createMock(Broker::class);
-        foreach (['openMailbox', 'submit', 'attach', 'status'] as $method) {
+        foreach (['openMailbox', 'submit', 'attach', 'cancelAndRecord', 'status'] as $method) {
             $broker->expects(self::never())->method($method);
         }
         $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
@@ -53,6 +54,7 @@ final class RemoteExecutorTest extends TestCase
             static fn() => $executor->submit('time'),
             static fn() => $executor->dispatch('time'),
             static fn() => $executor->attach('id'),
+            static fn() => $executor->cancel('id'),
             static fn() => $executor->status('id'),
             static fn() => iterator_to_array($executor->map([1], abs(...))),
         ] as $call) {
@@ -101,120 +103,112 @@ final class RemoteExecutorTest extends TestCase
         $task->await();
     }
 
-    /** @param list<string> $expected calls of the broker */
-    #[TestWith(['dispatch', ['cancel', 'no answer', 'submit']])]
-    #[TestWith(['attach', ['cancel', 'attach', 'no answer', 'attach']])]
-    public function testAnUnansweredCancellationDoesNotRemoveALaterJob(string $method, array $expected): void
+    #[TestWith(['cancellation'])]
+    #[TestWith(['kill'])]
+    public function testTheEndOfAWaitForADispatchedTaskDoesNotCancelTheTask(string $end): void
     {
-        $calls = [];
-        /** @var DeferredFuture<null> $lost */
-        $lost = new DeferredFuture();
-        $broker = self::createStub(Broker::class);
-        $broker->method('openMailbox')->willReturn(static function (): void {});
-        $broker->method('attach')->willReturnCallback(static function () use (&$calls): array {
-            $calls[] = 'attach';
+        $broker = $this->createMock(Broker::class);
+        $broker->method('openMailbox')->willReturnCallback(
+            function (string $mailbox, \Closure $onMessage): \Closure {
+                $this->onMessage = $onMessage;
 
-            return ['id' => new AttachResult(true, null, false)];
-        });
-        $broker->method('submit')->willReturnCallback(static function () use (&$calls): SubmitResult {
-            $calls[] = 'submit';
-
-            return new SubmitResult(1);
-        });
-        $broker->method('cancel')->willReturnCallback(static function () use (&$calls, $lost): array {
-            $calls[] = 'cancel';
-            $lost->getFuture()->await();
-            $calls[] = 'no answer';
-
-            throw BrokerUnavailableException::at('localhost', 'the connection broke');
-        });
-        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
-        $cancellation = new DeferredCancellation();
-        $tasks = [
-            $executor->attach('id', $cancellation->getCancellation())->ignore(),
-            $executor->attach('id', $cancellation->getCancellation())->ignore(),
-        ];
-        delay(0.001);
-        $calls = [];
-        $cancellation->cancel();
-        delay(0.001);
-        $again = Async::run(static fn(): bool => $method === 'attach'
-            ? $executor->attach('id')->ignore()->isComplete()
-            : $executor->dispatch('time', 'id') === 'id');
-        delay(0.001);
-        $lost->complete();
-        $isLookedUp = static function () use (&$calls, $expected): bool {
-            return \count($calls) >= \count($expected);
-        };
-        Eventually::holds($isLookedUp, 'all jobs are looked up after unsent cancellations are sent');
-        $again->await();
-
-        self::assertSame($expected, $calls);
-        [$failures] = Future\awaitAll($tasks, new TimeoutCancellation(5.0));
-        self::assertCount(2, $failures);
-        $executor->kill();
-    }
-
-    #[TestWith(['dispatch'])]
-    #[TestWith(['dispatch immediately'])]
-    #[TestWith(['attach'])]
-    public function testAnUnsentCancellationEndsItsCallAndNotALaterJob(string $method): void
-    {
-        $cancelled = 0;
-        $broker = self::createStub(Broker::class);
-        $broker->method('openMailbox')->willReturn(static function (): void {});
+                return static function (): void {};
+            },
+        );
         $broker->method('attach')->willReturn(['id' => new AttachResult(true, null, false)]);
-        $broker->method('submit')->willReturn(new SubmitResult(1));
-        $broker->method('cancel')->willReturnCallback(static function () use (&$cancelled): never {
-            ++$cancelled;
-
-            throw BrokerUnavailableException::at('localhost', 'it is stopped');
-        });
-        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
-        $cancellation = new DeferredCancellation();
-        $task = $executor->attach('id', $cancellation->getCancellation());
-        $cancellation->cancel();
-        if ($method !== 'dispatch immediately') {
-            delay(0.001);
+        foreach (['cancel', 'cancelUnclaimed', 'cancelAndRecord'] as $method) {
+            $broker->expects(self::never())->method($method);
         }
-        $other = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
-        $method === 'attach' ? $other->attach('id')->ignore() : $other->dispatch('time', 'id');
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $executor = new RemoteExecutor($broker, 'queue', $keys);
+        $other = new RemoteExecutor($broker, 'queue', $keys);
+        $cancellation = new DeferredCancellation();
+        $ended = $executor->attach('id', $cancellation->getCancellation());
+        $remaining = $other->attach('id');
+        delay(0.001);
+        $end === 'kill' ? $executor->kill() : $cancellation->cancel();
         try {
-            $task->await(new TimeoutCancellation(5.0));
-            self::fail('The task was cancelled');
-        } catch (CancelledException $exception) {
+            $ended->await(new TimeoutCancellation(5.0));
+            self::fail('The wait has ended');
+        } catch (CancelledException|ExecutorClosedException $exception) {
             self::assertNull($exception->getPrevious(), 'no timeout');
+            self::assertNotInstanceOf(JobCancelledException::class, $exception);
         }
-        $executor->kill();
-
-        self::assertSame(1, $cancelled);
-        $other->kill();
+        self::assertNotNull($this->onMessage);
+        $frame = $keys->seal(FrameKind::Outcome, 'queue', 'id', 1, OutcomeBody::cancelled());
+        ($this->onMessage)(new MailboxMessage(outcomes: ['id' => $frame]));
+        try {
+            $remaining->await(new TimeoutCancellation(5.0));
+            self::fail('The task was cancelled');
+        } catch (JobCancelledException $cancelled) {
+            self::assertSame('id', $cancelled->id);
+            self::assertSame('The job id of the queue queue was cancelled', $cancelled->getMessage());
+        }
+        $executor->close(new TimeoutCancellation(5.0));
+        $other->close(new TimeoutCancellation(5.0));
     }
 
-    public function testKillEndsADispatchThatWaitsForTheAnswerToACancellation(): void
+    public function testAnEndedWaitDoesNotKeepTheLoopRunning(): void
     {
-        /** @var DeferredFuture<list<string>> $answer */
-        $answer = new DeferredFuture();
         $broker = self::createStub(Broker::class);
         $broker->method('openMailbox')->willReturn(static function (): void {});
         $broker->method('attach')->willReturn(['id' => new AttachResult(true, null, false)]);
-        $broker->method('cancel')->willReturnCallback(static fn(): array => $answer->getFuture()->await());
-        $connection = EventLoop::repeat(1.0, static function (): void {}); // keeps the loop running
         $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
         $cancellation = new DeferredCancellation();
         $executor->attach('id', $cancellation->getCancellation())->ignore();
         $cancellation->cancel();
-        $dispatch = Async::run(static fn(): string => $executor->dispatch('time', 'id'));
+        $executor->attach('id', $cancellation->getCancellation())->ignore();
+        EventLoop::run(); // returns when no timer is left
+
+        $late = $executor->attach('other', $cancellation->getCancellation());
+        $executor->close(new TimeoutCancellation(5.0));
+        $this->expectException(CancelledException::class);
+        $late->await();
+    }
+
+    /** @param list<JobStatus|null> $answers null for a lost answer */
+    #[TestWith([[JobStatus::Waiting], true])]
+    #[TestWith([[JobStatus::Cancelled], false])]
+    #[TestWith([[null, JobStatus::Running], true])]
+    #[TestWith([[null, JobStatus::Cancelled], true])]
+    #[TestWith([[null, JobStatus::Done], false])]
+    public function testACancellationIsRepeatedUntilTheEngineAnswers(array $answers, bool $expected): void
+    {
+        $broker = self::createStub(Broker::class);
+        $broker->method('cancelAndRecord')->willReturnCallback(static function () use (&$answers): array {
+            return ['#7' => array_shift($answers) ?? throw BrokerUnavailableException::at('localhost', 'it broke')];
+        });
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+
+        self::assertSame($expected, $executor->cancel('7'));
+        self::assertSame([], $answers);
+    }
+
+    public function testACancelledCallOfCancelEndsImmediately(): void
+    {
+        /** @var DeferredFuture<array<string, JobStatus>> $answer */
+        $answer = new DeferredFuture();
+        $broker = self::createStub(Broker::class);
+        $broker->method('cancelAndRecord')->willReturnCallback(static fn(): array => $answer->getFuture()->await());
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+        $cancellation = new DeferredCancellation();
+        $call = Async::run(static fn(): bool => $executor->cancel('id', $cancellation->getCancellation()));
         delay(0.001);
-        self::assertFalse($dispatch->isComplete());
-        $executor->kill();
+        $cancellation->cancel();
         try {
-            $dispatch->await(new TimeoutCancellation(5.0));
-            self::fail('The task was dispatched');
-        } catch (ExecutorClosedException) {
-            EventLoop::cancel($connection);
-            $answer->complete(['id']);
+            $call->await(new TimeoutCancellation(5.0));
+            self::fail('The call was cancelled');
+        } catch (CancelledException $exception) {
+            self::assertNull($exception->getPrevious(), 'no timeout');
         }
+        $closing = Async::run($executor->close(...));
+        delay(0.001);
+        self::assertFalse($closing->isComplete(), 'close() waits for the answer');
+        $answer->complete(['id' => JobStatus::Waiting]);
+        $closing->await(new TimeoutCancellation(5.0));
+
+        $this->expectException(ExecutorClosedException::class);
+        $executor->cancel('id');
     }
 
     public function testEachExecutorThatAwaitsATaskGetsItsReports(): void

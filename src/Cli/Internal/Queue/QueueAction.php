@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal\Queue;
 enum QueueAction: string
 {
     case Show = 'show';
+    case Cancel = 'cancel';
     case Retry = 'retry';
     case Delete = 'delete';
     case Purge = 'purge';
@@ -21,7 +22,7 @@ enum QueueAction: string
     {
         return match ($this) {
             self::Show => 1,
-            self::Retry, self::Delete => \PHP_INT_MAX,
+            self::Cancel, self::Retry, self::Delete => \PHP_INT_MAX,
             self::Purge => 0,
         };
     }
@@ -31,6 +32,7 @@ enum QueueAction: string
     {
         return match ($this) {
             self::Show => ['status', 'limit'],
+            self::Cancel => [],
             self::Retry, self::Delete => ['all'],
             self::Purge => ['yes'],
         };

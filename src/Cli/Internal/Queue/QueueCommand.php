@@ -15,17 +15,18 @@ use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/** `spindle queue`: shows the jobs of a queue, and retries or deletes them. */
-#[AsCommand('queue', 'Shows, retries and deletes the jobs of a queue')]
+/** `spindle queue`: shows the jobs of a queue, and cancels, retries or deletes them. */
+#[AsCommand('queue', 'Shows, cancels, retries and deletes the jobs of a queue')]
 final class QueueCommand extends Command
 {
     private const HELP = <<<'HELP'
-        Shows the jobs of a queue, and retries or deletes them:
+        Shows the jobs of a queue, and cancels, retries or deletes them:
 
           <info>spindle queue show thumbnails</info>                  count and list jobs
           <info>spindle queue show thumbnails --status waiting --limit 10</info>
           <info>spindle queue show thumbnails --json</info>           print JSON
           <info>spindle queue show thumbnails 3f9c-1</info>           show one job in full
+          <info>spindle queue cancel thumbnails order-7 3f9c-1</info> cancel unfinished jobs
           <info>spindle queue retry thumbnails 3f9c-1 3f9c-8</info>   run dead letters again
           <info>spindle queue retry thumbnails --all</info>
           <info>spindle queue delete thumbnails --all</info>          remove dead letters
@@ -47,10 +48,16 @@ final class QueueCommand extends Command
           in UTC, by the engine's clock. With an id, one job is shown; for a dead
           letter, also the trace.
 
+        <comment>Effect of cancel</comment>
+          A job that no agent has claimed is removed. The agent of a running job is
+          asked to end it; if the job ends by itself first, it is done. A cancelled
+          job never runs again, and its status is "cancelled" for about an hour.
+          Until then, its id stays in use. A second cancellation does no harm.
+
         <comment>Exit status</comment>
           0      done
-          1      some of the ids are not among the dead letters, or the job to show
-                 is unknown
+          1      some of the ids are not among the dead letters, or (cancel) not among
+                 the unfinished jobs, or the job to show is unknown
           253    the engine refuses the request, or its settings would lose jobs
           254    the engine can't be reached
           255    invalid options, or an invalid --broker-file
@@ -61,12 +68,12 @@ final class QueueCommand extends Command
         [$value, $flag] = [InputOption::VALUE_REQUIRED, InputOption::VALUE_NONE];
         BrokerOptions::addOptions($this->setHelp(self::HELP)
             ->addUsage('show thumbnails')
-            ->addArgument('action', InputArgument::REQUIRED, 'show, retry, delete or purge')
+            ->addArgument('action', InputArgument::REQUIRED, 'show, cancel, retry, delete or purge')
             ->addArgument('queue', InputArgument::REQUIRED, 'The name of the queue')
             ->addArgument(
                 'id',
                 InputArgument::IS_ARRAY,
-                "retry, delete: The ids of dead letters\nshow: The id of a job",
+                "cancel: The ids of unfinished jobs\nretry, delete: The ids of dead letters\nshow: The id of a job",
             ))
             ->addOption(
                 'status',
@@ -89,6 +96,7 @@ final class QueueCommand extends Command
             QueueAction::Show => isset($options->ids[0])
                 ? self::showJob($manager->job($options->ids[0]), $options, $output)
                 : self::show($manager->report($options->statuses, $options->limit), $options, $output),
+            QueueAction::Cancel => self::printCancelled($manager->cancel($options->ids ?? []), $options, $output),
             QueueAction::Retry => self::printCount($manager->retry($options->ids), 'retried', $options, $output),
             QueueAction::Delete => self::printCount($manager->delete($options->ids), 'deleted', $options, $output),
             QueueAction::Purge => self::printCount($manager->purge(), 'purged', $options, $output),
@@ -123,19 +131,54 @@ final class QueueCommand extends Command
         return ExitStatus::OK;
     }
 
+    /** @param array{int, list<string>, int} $result as from {@see QueueManager::cancel()} */
+    private static function printCancelled(array $result, QueueOptions $options, OutputInterface $output): int
+    {
+        [$jobs, $missing, $running] = $result;
+        $note = match ($running) {
+            0 => '',
+            1 => '; 1 was running, and its agent ends it',
+            default => "; {$running} were running, and their agents end them",
+        };
+        $numbers = ['cancelled' => $jobs, 'running' => $running];
+        self::printNumbers(self::jobs($jobs) . " cancelled{$note}", $numbers, $options, $output);
+
+        return self::reportMissing($missing, 'unfinished jobs', $options);
+    }
+
     /** @param array{int, list<string>} $result number of changed jobs, and ids that are not dead letters */
     private static function printCount(array $result, string $done, QueueOptions $options, OutputInterface $output): int
     {
         [$jobs, $missing] = $result;
-        $text = $options->json
-            ? json_encode(['queue' => $options->queue, $done => $jobs], \JSON_THROW_ON_ERROR)
-            : "{$jobs} " . ($jobs === 1 ? 'job' : 'jobs') . " {$done}";
-        $output->writeln($text, OutputInterface::OUTPUT_RAW);
+        self::printNumbers(self::jobs($jobs) . " {$done}", [$done => $jobs], $options, $output);
+
+        return self::reportMissing($missing, 'dead letters', $options);
+    }
+
+    private static function jobs(int $count): string
+    {
+        return "{$count} " . ($count === 1 ? 'job' : 'jobs');
+    }
+
+    /** @param array<string, int> $numbers for --json */
+    private static function printNumbers(
+        string $text,
+        array $numbers,
+        QueueOptions $options,
+        OutputInterface $output,
+    ): void {
+        $json = json_encode(['queue' => $options->queue, ...$numbers], \JSON_THROW_ON_ERROR);
+        $output->writeln($options->json ? $json : $text, OutputInterface::OUTPUT_RAW);
+    }
+
+    /** @param list<string> $missing */
+    private static function reportMissing(array $missing, string $expected, QueueOptions $options): int
+    {
         if ($missing === []) {
             return ExitStatus::OK;
         }
         $ids = UsageException::withoutPassword(implode(' ', array_map(Job::givenId(...), $missing)));
-        fwrite(\STDERR, "spindle: not among the dead letters of the queue {$options->queue}: {$ids}\n");
+        fwrite(\STDERR, "spindle: not among the {$expected} of the queue {$options->queue}: {$ids}\n");
 
         return ExitStatus::ofFailures(1);
     }

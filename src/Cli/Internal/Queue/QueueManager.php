@@ -46,13 +46,38 @@ final class QueueManager
         [$status, $jobs] = [null, []];
         for ($i = 0; $i < self::MAX_LOOKUPS && $jobs === []; ++$i) {
             $status = $this->broker->status($this->queue, $id);
-            if ($status === null || $status === JobStatus::Done) {
+            if (\in_array($status, [null, JobStatus::Done, JobStatus::Cancelled], true)) {
                 break;
             }
             $jobs = $this->broker->listJobs($this->queue, $status, 1, $id);
         }
 
         return $status === null ? null : new QueuedJobReport($this->queue, $id, $status, $jobs[$id] ?? []);
+    }
+
+    /**
+     * Cancels unfinished jobs.
+     *
+     * @param list<string> $ids
+     *
+     * @return array{int, list<string>, int} number of these jobs, the other ids, and the number of jobs that were
+     *                                       running, which their agents end
+     *
+     * @throws BrokerException
+     */
+    public function cancel(array $ids): array
+    {
+        $statuses = [];
+        foreach (array_chunk($ids, self::MAX_BATCH_JOBS) as $batch) {
+            $statuses += $this->broker->cancelAndRecord($this->queue, $batch);
+        }
+        $unfinished = array_filter($statuses, static fn(?JobStatus $status): bool => match ($status) {
+            JobStatus::Waiting, JobStatus::Delayed, JobStatus::Running => true,
+            default => false,
+        });
+        $running = \count(array_keys($unfinished, JobStatus::Running, true));
+
+        return [\count($unfinished), array_keys(array_diff_key($statuses, $unfinished)), $running];
     }
 
     /**

@@ -30,7 +30,7 @@ final class QueueOptions
     private const DEFAULT_STATUSES = [JobStatus::Running, JobStatus::Delayed, JobStatus::Dead];
 
     /**
-     * @param list<string>|null $ids      ids of dead letters, or of the job to show; null if no id is given
+     * @param list<string>|null $ids      ids of dead letters, or of the jobs to show or cancel; null without ids
      * @param list<JobStatus>   $statuses statuses of the jobs to show
      */
     private function __construct(
@@ -110,6 +110,9 @@ final class QueueOptions
         }
         if ($action->selectsDeadLetters() && $given->flag('all') === ($ids !== [])) {
             throw new UsageException("spindle queue {$action->value}: give the ids of dead letters, or --all");
+        }
+        if ($action === QueueAction::Cancel && $ids === []) {
+            throw new UsageException('spindle queue cancel: give the ids of jobs');
         }
         foreach ($ids as $id) {
             if (\strlen($id) > Job::MAX_NAME_BYTES) {

@@ -21,6 +21,7 @@ final class QueueReport
         'delayed' => ['due', 'crashes', 'failures'],
         'dead' => ['died', 'attempts', 'owner', 'reason'],
         'done' => [],
+        'cancelled' => [],
     ];
 
     /**

@@ -7,6 +7,7 @@ namespace Spindle\Remote\Internal\Redis;
 use Spindle\Remote\AttachResult;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Job;
+use Spindle\Remote\JobStatus;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SubmitResult;
@@ -250,10 +251,31 @@ final class Codec
         foreach ($ids as $id) {
             $state = \ord($packed[$at++] ?? throw self::malformed());
             $outcome = self::readString($packed, $at);
-            $results[$id] = new AttachResult($state !== 0, $state === 2 ? $outcome : null, $state >= 2);
+            $results[$id] = new AttachResult(
+                $state !== 0,
+                $state === 2 ? $outcome : null,
+                $state === 2 || $state === 3,
+                $state === 4,
+            );
         }
 
         return $results;
+    }
+
+    /**
+     * @param list<string> $ids
+     *
+     * @return array<string, JobStatus|null> by id
+     *
+     * @throws MalformedAnswerException
+     */
+    public static function decodeStatuses(string $packed, array $ids): array
+    {
+        $statuses = self::decodeIds($packed);
+
+        return \count($statuses) === \count($ids)
+            ? array_combine($ids, array_map(JobStatus::tryFrom(...), $statuses))
+            : throw self::malformed();
     }
 
     private static function readId(string $packed, int &$at): string

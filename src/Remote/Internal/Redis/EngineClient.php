@@ -46,6 +46,7 @@ final class EngineClient
         'attach',
         'drop-outcomes',
         'cancel',
+        'cancel-and-record',
         'claimed-jobs',
         'release-lease',
         'put-items',

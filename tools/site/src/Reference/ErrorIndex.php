@@ -111,6 +111,8 @@ final readonly class ErrorIndex
         Remote\ResultTooLargeException::class => 'Let the task store its result, and return the location.',
         Remote\JobLostException::class => 'Get the outcome sooner: it is kept for a limited time. Submit the job'
             . ' again if it may run twice.',
+        Remote\JobCancelledException::class => 'No action is needed if the job was cancelled on purpose. Otherwise,'
+            . ' dispatch the task again with another id.',
         Remote\JobConflictException::class => 'Use another id for a different task.',
         Remote\KeyFileException::class => 'Create a key file as the message shows, and give all machines the same key.',
         Remote\InvalidSignatureException::class => 'Give agents and callers the same key, and the same version of'

@@ -1,6 +1,7 @@
 -- Looks up jobs and their outcomes, and adds the mailbox to jobs without an outcome. ARGV: ids, number of ids, mailbox.
 -- For each job, the answer has a status byte, the size of the outcome, and the outcome. The byte is 0 for an unknown
--- job, 1 without an outcome, 2 with an outcome, and 3 if the outcome does not fit into the answer.
+-- job, 1 without an outcome, 2 with an outcome, 3 if the outcome does not fit into the answer, and 4 for a job that was
+-- cancelled and has no outcome.
 local MAX_WATCHERS_BYTES = 1000 -- maximum size of the mailbox names of one job, about 50 names
 local packed, idCount, mailbox = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local out, bytes, at = {}, 0, 1
@@ -22,7 +23,7 @@ for i = 1, idCount do
     end
     out[#out + 1] = struct.pack('<BI4', 1, 0)
   else
-    out[#out + 1] = struct.pack('<BI4', 0, 0)
+    out[#out + 1] = struct.pack('<BI4', call('EXISTS', P .. 'cancelled:' .. id) == 1 and 4 or 0, 0)
   end
 end
 return table.concat(out)

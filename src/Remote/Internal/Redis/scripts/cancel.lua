@@ -13,28 +13,9 @@ for i = 1, idCount do
     if isPrivateAndEnded(id) then call('EXPIRE', P .. 'items:' .. id, UNWANTED_SECONDS, 'LT') end
   elseif record then
     record = decoded(record)
-    if record and not hasFlag(record, CANCELLED) then
-      record[6] = record[6] + CANCELLED
-      call('HSET', RUNNING, id, cmsgpack.pack(record))
-    end
-    if record then call('PUBLISH', 'spindle:to:' .. record[7], 'c' .. struct.pack('<Bc0I4', #id, id, record[1])) end
+    if record then cancelRunning(id, record) end
   else
-    if call('HDEL', JOBS, id) == 1 then
-      count('cancelled', 1)
-      call('HDEL', P .. 'watchers', id)
-    end
-    call('DEL', P .. 'items:' .. id) -- a later job with this id must not get the items of this job
-    record = call('HGET', TRIED, id)
-    if record then
-      record = decoded(record) or {0, 0, 0, '', '', 0}
-      call('HDEL', TRIED, id)
-      call('ZREM', P .. 'delayed', id)
-      if hasFlag(record, BLOCKED) then
-        count('blocked', -call('ZREM', P .. 'blocked:' .. record[5], id))
-      elseif record[5] ~= '' and call('HEXISTS', P .. 'keys', record[5]) == 0 then
-        ready = ready + unblockNext(record[5]) -- the key was kept free for this job; the next blocked job gets it
-      end
-    end
+    ready = ready + removeUnclaimed(id)
     removed[#removed + 1] = struct.pack('<Bc0', #id, id)
   end
 end

@@ -32,6 +32,7 @@
 -- late:<mailbox>   number of the caller's newest connection; submissions over older connections are refused
 -- result:<id>      frame of the outcome
 -- task:<id>        digest of a job with an outcome and an id that its caller has chosen; expires with the outcome
+-- cancelled:<id>   '' if the outcome of the job is a cancellation; digest of a job that was cancelled without an outcome
 -- items:<id>       stream of the stored items of a generator
 --
 -- A record in "tried" is {claims, crashes, failures, mailbox, key, flags, last owner that refused the job}.
@@ -53,10 +54,12 @@ local SIGNATURE_BYTES = 42 -- bytes of a frame before its body, which depend on 
 local MAX_ANSWER_BYTES = 4194304 -- an answer with this many bytes of frames gets no further frame
 local CLAIM_BATCH = 16 -- entries that are read before the size of their frames is checked
 local MAX_SKIPPED = 500 -- number of entries of removed jobs after which a script stops reading entries
+local CANCELLED_SECONDS = 3600 -- time for which a cancellation without an outcome is recorded
 local UNWANTED_SECONDS = 60 -- for this time, outcome and items of a cancelled job stay if no other process knows its id
 -- Matches ids that dispatch() has created. Such ids, and ids that begin with the caller's mailbox, are used only once.
 -- So no later job can have such an id, and the digest of the job is not stored.
 local RANDOM_ID = '^' .. string.rep('%x', 24) .. '%-$'
+local PRIVATE_ID = '^(' .. string.rep('%x', 18) .. ')%-.' -- an id that begins with the caller's mailbox
 local LISTENER_TIMEOUT_MS = 10000 -- time without a listener after which items are not wanted any more
 local MAX_SET_BACK_JOBS = 10000 -- maximum number of delayed jobs whose times are changed when the clock is set back
 local REFUSED_DELAY_MS = 200 -- delay of a job when the owner that has refused it tries to claim it again
@@ -284,6 +287,46 @@ local function unlock(key, id)
   if key == '' or holder ~= id then return 0 end
   call('HDEL', P .. 'keys', key)
   return unblockNext(key)
+end
+
+-- Returns the status of a job, '' if it is unknown.
+local function statusOf(id)
+  if call('HEXISTS', RUNNING, id) == 1 then return 'running' end
+  if call('HEXISTS', JOBS, id) == 1 then return call('ZSCORE', P .. 'delayed', id) and 'delayed' or 'waiting' end
+  if call('HEXISTS', P .. 'dead', id) == 1 then return 'dead' end
+  local hasOutcome, cancelled = call('EXISTS', P .. 'result:' .. id) == 1, call('GET', P .. 'cancelled:' .. id)
+  -- A digest is obsolete if the job has an outcome: a caller that does not know this key has added the job again.
+  if cancelled and (cancelled == '' or not hasOutcome) then return 'cancelled' end
+  return hasOutcome and 'done' or ''
+end
+
+-- Asks the owner of a running job to end the job. Later claims of the job are cancelled, too.
+local function cancelRunning(id, record)
+  if not hasFlag(record, CANCELLED) then
+    record[6] = record[6] + CANCELLED
+    call('HSET', RUNNING, id, cmsgpack.pack(record))
+  end
+  call('PUBLISH', 'spindle:to:' .. record[7], 'c' .. struct.pack('<Bc0I4', #id, id, record[1]))
+end
+
+-- Removes an unclaimed job. Returns the number of jobs that can be claimed now.
+local function removeUnclaimed(id)
+  if call('HDEL', JOBS, id) == 1 then
+    count('cancelled', 1)
+    call('HDEL', P .. 'watchers', id)
+  end
+  call('DEL', P .. 'items:' .. id) -- a later job with this id must not get the items of this job
+  local record = call('HGET', TRIED, id)
+  if not record then return 0 end
+  record = decoded(record) or {0, 0, 0, '', '', 0}
+  call('HDEL', TRIED, id)
+  call('ZREM', P .. 'delayed', id)
+  if hasFlag(record, BLOCKED) then
+    count('blocked', -call('ZREM', P .. 'blocked:' .. record[5], id))
+  elseif record[5] ~= '' and call('HEXISTS', P .. 'keys', record[5]) == 0 then
+    return unblockNext(record[5]) -- the key was kept free for this job; the next blocked job gets it
+  end
+  return 0
 end
 
 -- Makes a job of an ended lease claimable again. This counts as a crash, unless the owner has released the lease or the

@@ -47,6 +47,7 @@ if settlementCount > 0 then
       if kind == REFUSED and record[6] < MAX_REFUSALS * REFUSAL then record[6] = record[6] + REFUSAL end
       if kind == RETRY or kind == RELEASE or kind == REFUSED or kind == ELSEWHERE then
         record[2], record[3] = settlement[3], settlement[4]
+        if hasFlag(record, CANCELLED) then settlement[5] = 0 end -- the next claim ends the job
         if settlement[5] > 0 then soonest = math.min(soonest, settlement[5]) end
         ready = ready + requeue(id, record, settlement[5]) + unlock(record[5], id)
         count((kind == RETRY or kind == ELSEWHERE) and 'retried' or 'released', 1)
@@ -57,6 +58,7 @@ if settlementCount > 0 then
           or record[6] > 0 and (hasFlag(record, CANCELLED) or hasFlag(record, UNWANTED))
         local kept = private and isUnwanted and math.min(retention, UNWANTED_SECONDS) or retention
         call('SET', P .. 'result:' .. id, settlement[6], 'EX', kept)
+        if kind == STOPPED then call('SET', P .. 'cancelled:' .. id, '', 'EX', kept) end
         if not private and (record[4] == '' or not string.find(id, RANDOM_ID)) then
           call('SET', P .. 'task:' .. id, digest(call('HGET', JOBS, id) or ''), 'EX', retention)
         end

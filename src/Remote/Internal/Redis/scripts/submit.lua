@@ -15,9 +15,9 @@ local room = maxJobs - call('HLEN', JOBS)
 local function known(id, frame)
   local other = call('HGET', JOBS, id) or call('HGET', P .. 'dead', id)
   if other then return true, string.sub(other, SIGNATURE_BYTES + 1) ~= string.sub(frame, SIGNATURE_BYTES + 1) end
-  if call('EXISTS', P .. 'result:' .. id) == 0 then return false, false end
-  local task = call('GET', P .. 'task:' .. id)
-  return true, task and task ~= digest(frame)
+  if call('EXISTS', P .. 'result:' .. id, P .. 'cancelled:' .. id) == 0 then return false, false end
+  local task = call('GET', P .. 'task:' .. id) or call('GET', P .. 'cancelled:' .. id) or ''
+  return true, task ~= '' and task ~= digest(frame)
 end
 
 local conflicts = {}

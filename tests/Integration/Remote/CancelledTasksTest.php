@@ -1,0 +1,233 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Remote;
+
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
+use Amp\TimeoutCancellation;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Remote\JobCancelledException;
+use Spindle\Remote\JobConflictException;
+use Spindle\Remote\JobStatus;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteCommands;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Tests\Async;
+use Spindle\Tests\CatchesThrown;
+use Spindle\Tests\Conformance\Worker\Task\Gate;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Remote\Redis;
+use Spindle\Tests\Remote\RunsAgents;
+use Spindle\Tests\TidyTestCase;
+
+use function Amp\async;
+
+/** Dispatched tasks that are cancelled, and waits for them that are cancelled. */
+final class CancelledTasksTest extends TidyTestCase
+{
+    use CatchesThrown;
+    use OwnDirectory;
+    use RunsAgents;
+
+    private string $queue = '';
+
+    public function testACancelledWaitLeavesTheTaskAndCanBeginAgain(): void
+    {
+        $executor = $this->executor();
+        $gate = new Gate($this->path('gate'));
+        $this->agent($this->queue);
+        $id = $executor->dispatch(static fn(): string => $gate->pass(ends: true));
+        $gate->awaitTasks(1);
+        $cancellation = new DeferredCancellation();
+        $wait = $executor->attach($id, $cancellation->getCancellation());
+        $other = $executor->attach($id);
+        $cancellation->cancel();
+
+        $ended = self::thrown(CancelledException::class, static fn() => $wait->await(new TimeoutCancellation(5.0)));
+        self::assertNotInstanceOf(JobCancelledException::class, $ended);
+        self::assertSame(JobStatus::Running, $executor->status($id));
+        $gate->open();
+        self::assertSame(['task', 'task'], [$executor->attach($id)->await(), $other->await()]);
+        self::assertSame([1, 0], [$this->statistic('done_total'), $this->statistic('cancelled_total')]);
+    }
+
+    public function testACancelledWaitForItemsLeavesTheTask(): void
+    {
+        $executor = $this->executor();
+        $gate = new Gate($this->path('gate'));
+        $this->agent($this->queue);
+        $id = $executor->dispatch(static function () use ($gate): \Generator {
+            yield 1;
+            $gate->pass(ends: true);
+            yield 2;
+        });
+        $cancellation = new DeferredCancellation();
+        $items = $executor->attach($id, $cancellation->getCancellation())->await();
+        self::assertInstanceOf(\Generator::class, $items);
+        self::assertSame(1, $items->current());
+        $gate->awaitTasks(1);
+        $next = async($items->next(...));
+        $cancellation->cancel();
+
+        self::thrown(CancelledException::class, static fn() => $next->await(new TimeoutCancellation(5.0)));
+        unset($items);
+        $gate->open();
+        Eventually::holds(static fn(): bool => $executor->status($id) === JobStatus::Done, 'it has ended', 20.0);
+    }
+
+    public function testACancelledTaskThatWaitedEndsEachWaitAndNeverRuns(): void
+    {
+        $executor = $this->executor();
+        $gate = new Gate($this->path('gate'));
+        $ids = [
+            $executor->dispatch(static fn(): string => $gate->say('first'), '7', exclusiveKey: 'key'),
+            $executor->dispatch(static fn(): string => $gate->say('second'), exclusiveKey: 'key', delay: 600.0),
+        ];
+        $other = $this->executor();
+        $waits = [];
+        foreach ($ids as $id) {
+            $waits[] = $executor->attach($id);
+            $waits[] = $other->attach($id);
+        }
+        self::assertNull($other->status('none')); // the lookups are answered
+        foreach ($ids as $id) {
+            self::assertTrue($other->cancel($id));
+            self::assertFalse($other->cancel($id));
+            self::assertSame(JobStatus::Cancelled, $executor->status($id));
+        }
+        foreach ([...$waits, ...array_map($executor->attach(...), $ids)] as $wait) {
+            self::thrown(JobCancelledException::class, static fn() => $wait->await(new TimeoutCancellation(5.0)));
+        }
+        $this->agent($this->queue);
+        self::assertSame(5, $executor->submit(static fn(): int => 5)->await());
+
+        self::assertSame([], $gate->names());
+        self::assertFalse($executor->cancel('unknown'));
+        self::assertSame([2, 1], [$this->statistic('cancelled_total'), $this->statistic('done_total')]);
+    }
+
+    public function testTheIdOfACancelledTaskStaysInUse(): void
+    {
+        $executor = $this->executor();
+        $gate = new Gate($this->path('gate'));
+        $task = static fn(): string => $gate->pass(ends: true);
+        $agent = $this->agent($this->queue, 1);
+        foreach (['running', 'waiting'] as $id) {
+            $executor->dispatch($task, $id);
+            $gate->awaitTasks(1);
+        }
+        foreach (['waiting', 'running'] as $id) {
+            self::assertTrue($executor->cancel($id));
+            $isCancelled = static fn(): bool => $executor->status($id) === JobStatus::Cancelled;
+            Eventually::holds($isCancelled, 'it is cancelled', 20.0);
+            self::assertSame($id, $executor->dispatch($task, $id), 'as a repetition whose answer was lost');
+            self::assertSame(JobStatus::Cancelled, $executor->status($id));
+            self::thrown(JobConflictException::class, static fn() => $executor->dispatch('time', $id));
+        }
+        $this->stop($agent);
+
+        self::assertSame([0, 2, 0], array_map($this->statistic(...), ['done_total', 'cancelled_total', 'waiting']));
+    }
+
+    public function testACancelledTaskThatRunsEnds(): void
+    {
+        $executor = $this->executor();
+        $gate = new Gate($this->path('gate'));
+        $this->agent($this->queue, 2);
+        $first = $executor->dispatch(static fn(): string => $gate->pass('first', ends: true), exclusiveKey: 'key');
+        $gate->awaitTasks(1);
+        $second = $executor->dispatch(static fn(): string => $gate->pass('second', ends: true), exclusiveKey: 'key');
+        $wait = $this->executor()->attach($first);
+        self::assertTrue($executor->cancel($first));
+        $cancelled = self::thrown(JobCancelledException::class, $wait->await(...));
+        self::assertSame($first, $cancelled->id);
+        self::assertSame([JobStatus::Cancelled, false], [$executor->status($first), $executor->cancel($first)]);
+        $gate->awaitTasks(2);
+        $gate->open();
+
+        self::assertSame('second', $executor->attach($second)->await());
+        self::assertFalse($executor->cancel($second), 'it has ended');
+        self::assertSame(JobStatus::Done, $executor->status($second));
+    }
+
+    public function testEachTaskOfARaceIsEitherDoneOrCancelled(): void
+    {
+        $executor = $this->executor();
+        $other = $this->executor();
+        $this->agent($this->queue, 2);
+        $waits = $cancellations = [];
+        for ($i = 0; $i < 300; ++$i) {
+            $id = "job-{$i}";
+            $waits[$id] = async(static function () use ($executor, $id): mixed {
+                $executor->dispatch(static fn(): string => $id, $id);
+
+                return $executor->attach($id)->await();
+            });
+            $cancellations[$id] = async($other->cancel(...), $id);
+            Async::run(static fn() => null)->await(); // lets requests and agents proceed
+        }
+        $outcomes = ['done' => 0, 'cancelled' => 0];
+        foreach ($waits as $id => $wait) {
+            $wasUnfinished = $cancellations[$id]->await();
+            try {
+                self::assertSame($id, $wait->await(new TimeoutCancellation(20.0)));
+                $expected = JobStatus::Done;
+            } catch (JobCancelledException $cancelled) {
+                self::assertSame($id, $cancelled->id);
+                self::assertTrue($wasUnfinished);
+                $expected = JobStatus::Cancelled;
+            }
+            ++$outcomes[$expected->value];
+            self::assertSame($expected, $executor->status($id));
+            self::assertFalse($executor->cancel($id));
+        }
+
+        self::assertSame(
+            $outcomes,
+            ['done' => $this->statistic('done_total'), 'cancelled' => $this->statistic('cancelled_total')],
+        );
+    }
+
+    public function testAnOperatorCanCancelASubmittedTask(): void
+    {
+        $executor = $this->executor();
+        $submitted = $executor->submit('time');
+        $mapped = async(static function () use ($executor): array {
+            $areCancelled = [];
+            foreach ($executor->mapOutcomes([1, 2], abs(...)) as $outcome) {
+                $areCancelled[] = $outcome->failure instanceof JobCancelledException;
+            }
+
+            return $areCancelled;
+        });
+        $pool = new CommandPool(2, options: new CommandPoolOptions(
+            transport: new RemoteCommands(new RedisBroker(Redis::shared()->url()), $this->queue, self::keys()),
+        ));
+        $command = async(static fn(): bool => $pool->execute(Command::of('true'))->cancelled);
+        $broker = new RedisBroker(Redis::shared()->url());
+        Eventually::holds(fn(): bool => $this->statistic('waiting') === 4, 'all are in the queue');
+        $ids = array_keys($broker->listJobs($this->queue, JobStatus::Waiting, 10));
+        $broker->cancelAndRecord($this->queue, $ids);
+
+        self::thrown(JobCancelledException::class, static fn() => $submitted->await(new TimeoutCancellation(5.0)));
+        self::assertSame([true, true], $mapped->await(new TimeoutCancellation(5.0)));
+        self::assertTrue($command->await(new TimeoutCancellation(5.0)));
+    }
+
+    private function statistic(string $name): int
+    {
+        return (new RedisBroker(Redis::shared()->url()))->statistics($this->queue)[$name];
+    }
+
+    private function executor(): RemoteExecutor
+    {
+        $this->queue = $this->queue === '' ? self::newQueue() : $this->queue;
+
+        return new RemoteExecutor(new RedisBroker(Redis::shared()->url()), $this->queue, self::keys());
+    }
+}
