@@ -32,6 +32,7 @@ final class SimulationTest extends TestCase
          * @var array{
          *     results: int,
          *     failures: int,
+         *     cancelled: int,
          *     faults: list<string>,
          *     runs: int,
          *     seconds: float,
@@ -43,8 +44,11 @@ final class SimulationTest extends TestCase
 
         self::assertSame([], $seen['faults']);
         self::assertSame($jobs, $seen['results']);
-        self::assertSame($statistics['submitted_total'], $statistics['done_total'] + $statistics['died_total']);
+        $ended = $statistics['done_total'] + $statistics['died_total'] + $statistics['cancelled_total'];
+        self::assertSame($statistics['submitted_total'], $ended);
         self::assertSame($seen['failures'], $statistics['died_total']);
+        self::assertSame($seen['cancelled'], $statistics['cancelled_total']);
+        self::assertGreaterThan(0, $seen['cancelled']);
         self::assertGreaterThan(0, $statistics['lost_total']);
         self::assertGreaterThan(0, $statistics['stale_total']);
         foreach (['waiting', 'running', 'delayed', 'blocked'] as $rest) {

@@ -8,7 +8,10 @@ use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\Clock;
 use Spindle\Remote\Agent;
+use Spindle\Remote\Internal\ReconnectBackoff;
+use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\JobStatus;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\SigningKeys;
 use Spindle\Tests\Remote\AgentProgram;
@@ -31,8 +34,8 @@ final class Program
     private function __construct(private readonly VirtualDriver $driver, private readonly int $seed) {}
 
     /**
-     * @return array<string, mixed> results, failures, faults, runs, seconds of virtual time, and the queue's figures in
-     *                              the end
+     * @return array<string, mixed> results, failures, cancelled jobs, faults, runs, seconds of virtual time, and the
+     *                              figures of the queue in the end
      */
     public static function run(int $seed, int $agents, int $jobs): array
     {
@@ -102,7 +105,7 @@ final class Program
                 $calm->cancel(); // no more crashes for the rest, but answers are lost
             }
         }
-        $failed = $dispatched->await();
+        [$failed, $cancelled] = $dispatched->await();
         foreach ($agents as [$broker]) {
             $broker->calmDown();
         }
@@ -110,6 +113,7 @@ final class Program
         $this->seen = [
             'results' => $seen,
             'failures' => $failed,
+            'cancelled' => $cancelled,
             'faults' => $world->faults,
             'runs' => $world->runs,
             'seconds' => $driver->time(),
@@ -146,12 +150,12 @@ final class Program
         }
     }
 
-    /** @return int number of failed jobs */
-    private function dispatch(RemoteExecutor $executor, World $world, int $count): int
+    /** @return array{int, int} numbers of failed and of cancelled jobs */
+    private function dispatch(RemoteExecutor $executor, World $world, int $count): array
     {
         $futures = [];
         for ($i = 0; $i < $count; ++$i) {
-            $kind = ['good', 'good', 'good', 'late', 'bad', 'poison'][$world->random->getInt(0, 5)];
+            $kind = ['good', 'good', 'good', 'late', 'unwanted', 'bad', 'poison'][$world->random->getInt(0, 6)];
             $key = $world->random->getInt(0, 3) === 0 ? 'key ' . $world->random->getInt(0, 20) : '';
             $id = "{$kind}-{$i}";
             if ($key !== '') {
@@ -159,8 +163,13 @@ final class Program
             }
             $executor->dispatch(abs(...), $id, $key, $world->random->getInt(0, 3) === 0 ? 5 * $world->chance() : 0.0);
             $futures[$id] = $executor->attach($id);
+            if ($kind === 'unwanted') {
+                EventLoop::delay(5 * $world->chance(), static function () use ($executor, $id): void {
+                    $executor->cancel($id);
+                });
+            }
         }
-        $failed = 0;
+        $failed = $cancelled = 0;
         foreach ($futures as $id => $future) {
             try {
                 if ($future->await() !== $id) {
@@ -168,10 +177,16 @@ final class Program
                 }
             } catch (TaskException) {
                 ++$failed;
+            } catch (JobCancelledException) {
+                ++$cancelled;
+                $status = ReconnectBackoff::retry(60.0, static fn(): ?JobStatus => $executor->status($id));
+                if ($status !== JobStatus::Cancelled) {
+                    throw new \LogicException("{$id} was cancelled, and its status is {$status?->value}");
+                }
             }
         }
 
-        return $failed;
+        return [$failed, $cancelled];
     }
 
     /** @return \Generator<int, int> */

@@ -59,7 +59,7 @@ final class World
         return match (true) {
             str_starts_with($id, 'poison') => Fate::Crashes,
             str_starts_with($id, 'bad') => Fate::Throws,
-            str_starts_with($id, 'late') && $attempt < 4 => Fate::Throws,
+            preg_match('/^(late|unwanted)/', $id) === 1 && $attempt < 4 => Fate::Throws,
             $this->chance() < 0.01 => Fate::Crashes,
             default => Fate::Returns,
         };
