@@ -15,7 +15,7 @@ namespace Spindle\Remote;
  * - After {@see submit()} has confirmed a job, the job exists until it has an outcome or is cancelled, even if
  *   processes or machines fail. {@see Durability} says what can be lost if the engine's own machine fails.
  * - If $checkIds is true, {@see submit()} adds no second job under an id while the first job exists, is a dead letter,
- *   or has an outcome that is kept.
+ *   has an outcome that is kept, or was cancelled by {@see cancelAndRecord()} in the last hour.
  * - A claimed job belongs to one owner until it is settled or the owner's lease ends. Until then, only this owner can
  *   settle it, with {@see Delivery::$claimNumber}. If the owner settles it twice, the second settlement has no effect.
  * - Frequent operations handle many jobs in one call, and take at most O(log n) time per job in a queue of n jobs.

@@ -151,8 +151,8 @@ final class RemoteExecutor implements Executor
      * the task is unknown or its outcome has expired.
      *
      * Cancellation: ends the wait immediately, but not the task: the future fails with the CancelledException, and
-     * attach() can be called again. A loop over the items of a generator task also ends. Items that the loop has taken
-     * are gone. {@see cancel()} ends the task.
+     * attach() can be called again. While a generator task runs, this also ends a loop over its items. Items that the
+     * loop has taken are gone. {@see cancel()} ends the task.
      *
      * @return Future<mixed>
      *

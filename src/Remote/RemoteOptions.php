@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
+use Psr\Log\LoggerInterface;
 use Spindle\Internal\NumberRange;
 
 /** Options of remote tasks and commands. The defaults suit most queues. */
@@ -22,6 +23,8 @@ final class RemoteOptions
      *     engine is available again
      * @param (\Closure(mixed): mixed)|null $onReport receives the values that tasks send with
      *     {@see \Spindle\Worker\TaskContext::report()}; reports can be lost
+     * @param LoggerInterface|null $logger gets one warning if an outcome is awaited for 5 seconds and no agent serves
+     *     the queue
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -31,6 +34,7 @@ final class RemoteOptions
         public readonly int $maxPayloadBytes = 1 << 20,
         public readonly float $brokerRetryTimeout = 20.0,
         public readonly ?\Closure $onReport = null,
+        public readonly ?LoggerInterface $logger = null,
     ) {
         if ($timeout !== null && !($timeout > 0)) {
             throw new \ValueError('The timeout must be more than 0 seconds, not ' . NumberRange::text($timeout));

@@ -77,6 +77,24 @@ final class RemoteRunTest extends TestCase
         );
     }
 
+    public function testARunThatWaitsForAnAgentSaysHowToStartOne(): void
+    {
+        $queue = self::newQueue();
+        $process = $this->remote(['run', '--queue', $queue, 'echo', ':::', 'a', 'b']);
+        $process->start();
+        Eventually::holds(static fn(): bool => $process->getErrorOutput() !== '', 'there is a warning', 15.0);
+        $warning = "spindle: no agent serves the queue {$queue}, so its jobs wait."
+            . " Start one: spindle work --queue {$queue}\n";
+        self::assertSame(['', $warning], [$process->getOutput(), $process->getErrorOutput()]);
+        $this->work($queue);
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the jobs have run', 15.0);
+
+        self::assertSame([0, $warning], [$process->getExitCode(), $process->getErrorOutput()]);
+        $lines = explode("\n", trim($process->getOutput()));
+        sort($lines);
+        self::assertSame(['a', 'b'], $lines);
+    }
+
     public function testTheKeysCanComeFromAPipe(): void
     {
         $queue = self::newQueue();

@@ -38,6 +38,9 @@ final class QueueClient
 
     private RemoteActivity $activity;
 
+    /** Null without a logger. */
+    private readonly ?MissingAgentWarning $missingAgents;
+
     public readonly JobCodec $codec;
 
     public function __construct(
@@ -50,6 +53,7 @@ final class QueueClient
         $this->codec = new JobCodec($queue, $keys, $retryPolicy, $options);
         $this->brokerClient = BrokerClient::of($broker);
         $this->activity = new RemoteActivity();
+        $this->missingAgents = $options->logger === null ? null : new MissingAgentWarning($options->logger, $queue);
     }
 
     /**
@@ -301,12 +305,18 @@ final class QueueClient
     public function begin(OutcomeReceiver $work): void
     {
         $this->activity->begin($work);
+        if ($this->missingAgents !== null && $this->brokerClient !== null) {
+            $this->missingAgents->start($this->brokerClient->broker);
+        }
     }
 
     /** Unregisters work when its outcome has arrived. Further calls have no effect. */
     public function end(OutcomeReceiver $work): void
     {
         $this->activity->end($work);
+        if (!$this->activity->hasWork()) {
+            $this->missingAgents?->stop();
+        }
     }
 
     /** @throws ExecutorClosedException */
@@ -376,6 +386,7 @@ final class QueueClient
     {
         $queue = $this->shared();
         $this->activity->kill(ExecutorClosedException::jobsCancelled());
+        $this->missingAgents?->stop();
         $queue?->outbox->abandon($this, ExecutorClosedException::unconfirmed());
         $this->brokerClient = null;
         $ids = $queue?->removeWaitersOf($this) ?? [];

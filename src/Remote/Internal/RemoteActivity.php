@@ -41,6 +41,11 @@ final class RemoteActivity
         $this->work[spl_object_id($work)] = $work;
     }
 
+    public function hasWork(): bool
+    {
+        return $this->work !== [];
+    }
+
     public function end(OutcomeReceiver $work): void
     {
         unset($this->work[spl_object_id($work)]);

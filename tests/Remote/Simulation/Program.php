@@ -105,15 +105,16 @@ final class Program
                 $calm->cancel(); // no more crashes for the rest, but answers are lost
             }
         }
-        [$failed, $cancelled] = $dispatched->await();
+        /** @var array{int, int} $unsuccessful */
+        $unsuccessful = $dispatched->await();
         foreach ($agents as [$broker]) {
             $broker->calmDown();
         }
         $statistics = $engine->queue(self::QUEUE)->statistics();
         $this->seen = [
             'results' => $seen,
-            'failures' => $failed,
-            'cancelled' => $cancelled,
+            'failures' => $unsuccessful[0],
+            'cancelled' => $unsuccessful[1],
             'faults' => $world->faults,
             'runs' => $world->runs,
             'seconds' => $driver->time(),

@@ -93,6 +93,7 @@ final class Runner
             $this->statistics,
             $this->control,
         );
+        $options->start->transportLog->console = $this->console;
         $this->interrupts = new Interrupts($this->console, $this->control, $this->statistics);
         $this->setConcurrency();
         $results = $options->outcome->results === null ? null : ResultsDirectory::create($options->outcome->results);

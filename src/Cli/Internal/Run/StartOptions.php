@@ -10,6 +10,7 @@ use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Internal\CommandTransport;
 use Spindle\Remote\RemoteCommands;
+use Spindle\Remote\RemoteOptions;
 
 final class StartOptions
 {
@@ -20,6 +21,7 @@ final class StartOptions
      * @param float                 $delay       minimum time between two starts, in seconds
      * @param float                 $gracePeriod seconds between SIGTERM and SIGKILL for a job that is ended
      * @param CommandTransport|null $transport   runs the jobs on other machines; null to run the jobs on this machine
+     * @param NoticeLog             $transportLog gets the warnings of $transport
      * @param MachineLimits|null    $machine     checks whether the machine has room for another job; null for no limits
      */
     private function __construct(
@@ -29,6 +31,7 @@ final class StartOptions
         public readonly float $gracePeriod,
         public readonly JobEnvironment $environment,
         public readonly ?CommandTransport $transport,
+        public readonly NoticeLog $transportLog,
         public readonly ?MachineLimits $machine,
     ) {}
 
@@ -46,6 +49,7 @@ final class StartOptions
                 );
             }
         }
+        $log = new NoticeLog();
         $default = $given->text('queue') === null ? null : (string) CommandTransport::DEFAULT_CONCURRENCY;
 
         return new self(
@@ -54,7 +58,8 @@ final class StartOptions
             $given->duration('delay') ?? 0.0,
             self::gracePeriod($given),
             JobEnvironment::of($given, $words, $input->strings),
-            self::transport($given),
+            self::transport($given, $log),
+            $log,
             MachineLimits::of($given),
         );
     }
@@ -77,7 +82,7 @@ final class StartOptions
         return (int) ($match[1] ?? 0) / 1000;
     }
 
-    private static function transport(GivenOptions $given): ?CommandTransport
+    private static function transport(GivenOptions $given, NoticeLog $log): ?CommandTransport
     {
         $queue = $given->text('queue');
         foreach (['broker', 'broker-file'] as $name) {
@@ -94,6 +99,7 @@ final class StartOptions
                 BrokerOptions::broker($given),
                 BrokerOptions::queueName('option --queue', $queue),
                 BrokerOptions::keys(),
+                options: new RemoteOptions(logger: $log),
             );
     }
 }

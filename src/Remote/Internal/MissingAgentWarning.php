@@ -1,0 +1,90 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
+use Spindle\Internal\WeakTimer;
+use Spindle\Remote\Broker;
+use Spindle\Remote\BrokerException;
+
+/** Logs one warning if no agent serves the queue while the executor awaits outcomes. */
+final class MissingAgentWarning
+{
+    /** Seconds from the beginning of the wait to the first check. */
+    private const DELAY_SECONDS = 5.0;
+
+    /** Seconds between two checks while agents serve the queue. */
+    private const INTERVAL_SECONDS = 30.0;
+
+    private ?string $timer = null;
+    private bool $isWaiting = false;
+    private bool $isLogged = false;
+    private readonly int $ownerPid;
+
+    public function __construct(private readonly LoggerInterface $logger, private readonly string $queue)
+    {
+        $this->ownerPid = (int) getmypid();
+    }
+
+    public function __destruct()
+    {
+        $this->stop();
+    }
+
+    public function start(Broker $broker): void
+    {
+        if (!$this->isWaiting && !$this->isLogged) {
+            $this->isWaiting = true;
+            $this->checkAfter(self::DELAY_SECONDS, $broker);
+        }
+    }
+
+    public function stop(): void
+    {
+        $this->isWaiting = false;
+        $this->cancelTimer();
+    }
+
+    private function checkAfter(float $seconds, Broker $broker): void
+    {
+        $this->cancelTimer();
+        $this->timer = WeakTimer::after($seconds, $this, static fn(self $warning) => $warning->check($broker));
+    }
+
+    private function check(Broker $broker): void
+    {
+        $this->timer = null;
+        if ($this->ownerPid !== getmypid()) {
+            return;
+        }
+        try {
+            $hasAgents = ($broker->statistics($this->queue)['agents'] ?? 1) > 0;
+        } catch (BrokerException) {
+            $hasAgents = true; // unknown
+        }
+        if (!$this->isWaiting) {
+            return; // the wait has ended during the request
+        }
+        if ($hasAgents) {
+            $this->checkAfter(self::INTERVAL_SECONDS, $broker);
+
+            return;
+        }
+        $this->isLogged = true;
+        $this->logger->warning(
+            'No agent serves the queue {queue}, so its jobs wait. Start one: spindle work --queue {queue}',
+            ['queue' => $this->queue],
+        );
+    }
+
+    private function cancelTimer(): void
+    {
+        if ($this->timer !== null) {
+            EventLoop::cancel($this->timer);
+            $this->timer = null;
+        }
+    }
+}

@@ -1,0 +1,109 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Remote;
+
+use PHPUnit\Framework\Attributes\TestWith;
+use Spindle\Remote\AttachResult;
+use Spindle\Remote\Broker;
+use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\RemoteOptions;
+use Spindle\Remote\SigningKeys;
+use Spindle\Remote\SubmitResult;
+use Spindle\Tests\Remote\AgentProgram;
+use Spindle\Tests\TidyTestCase;
+use Spindle\Tests\VirtualTime;
+
+use function Amp\delay;
+
+/** The warning of a caller that waits while no agent serves its queue. */
+final class MissingAgentTest extends TidyTestCase
+{
+    use VirtualTime;
+
+    private const WARNING = 'warning: No agent serves the queue queue, so its jobs wait. '
+        . 'Start one: spindle work --queue queue';
+
+    private RecordedLog $log;
+
+    /** Number of agents; null while the engine is not available. */
+    private ?int $agents = 0;
+
+    private int $checks = 0;
+
+    protected function setUp(): void
+    {
+        $this->log = new RecordedLog();
+    }
+
+    #[TestWith(['submit'])]
+    #[TestWith(['attach'])]
+    public function testAWaitWithoutAnAgentIsReportedOnce(string $wait): void
+    {
+        $executor = $this->executor();
+        $wait === 'submit' ? $executor->submit('time')->ignore() : $executor->attach('id')->ignore();
+        delay(4.9);
+        self::assertSame([], $this->log->lines('warning'));
+        $executor->submit('time')->ignore();
+        delay(0.2);
+        self::assertSame([self::WARNING], $this->log->lines('warning'));
+        delay(100.0);
+        $executor->submit('time')->ignore();
+        delay(100.0);
+        $executor->kill();
+
+        self::assertSame([[self::WARNING], 1], [$this->log->lines('warning'), $this->checks]);
+    }
+
+    public function testAnAgentThatIsLostLaterIsReported(): void
+    {
+        $this->agents = 1;
+        $executor = $this->executor();
+        $executor->submit('time')->ignore();
+        delay(50.0);
+        $this->agents = null;
+        delay(30.0);
+        self::assertSame([[], 3], [$this->log->lines('warning'), $this->checks]);
+        $this->agents = 0;
+        delay(30.0);
+        self::assertSame([self::WARNING], $this->log->lines('warning'));
+        $executor->kill();
+    }
+
+    public function testWithoutAWaitNothingIsChecked(): void
+    {
+        $executor = $this->executor();
+        $executor->dispatch('time');
+        $executor->submit('time')->ignore();
+        delay(1.0);
+        $executor->kill();
+        delay(60.0);
+
+        self::assertSame(0, $this->checks);
+    }
+
+    private function executor(): RemoteExecutor
+    {
+        $broker = self::createStub(Broker::class);
+        $broker->method('openMailbox')->willReturn(static function (): void {});
+        $broker->method('submit')->willReturn(new SubmitResult(1));
+        $broker->method('attach')->willReturnCallback(
+            static fn(): array => ['id' => new AttachResult(true, null, false)],
+        );
+        $broker->method('cancel')->willReturn([]);
+        $broker->method('statistics')->willReturnCallback(function (): array {
+            ++$this->checks;
+
+            return ['agents' => $this->agents ?? throw BrokerUnavailableException::at('localhost', 'it is stopped')];
+        });
+
+        return new RemoteExecutor(
+            $broker,
+            'queue',
+            new SigningKeys([AgentProgram::KEY]),
+            options: new RemoteOptions(logger: $this->log),
+        );
+    }
+}
