@@ -97,7 +97,7 @@ final class Listening
                 foreach ($self->take() as $notification) {
                     yield $notification;
                 }
-                if ($self->reconnected !== null) {
+                if ($self->reconnected !== null && $self->pending === []) {
                     yield $self->openAgain($sessionFactory, $channels, $self->reconnected);
                 }
             }

@@ -137,6 +137,28 @@ trait Listens
         );
     }
 
+    public function testNotificationsThatArrivedBeforeALossAreReturnedBeforeTheGap(): void
+    {
+        $loop = $this->listener()->listen('news');
+        $first = Async::run(static fn(): mixed => $loop->current());
+        $pid = $this->awaitListener('news');
+        Observer::ask("NOTIFY news, 'first'");
+        $received = [$first->await()];
+        Observer::ask("NOTIFY news, 'second'");
+        self::meanwhile();
+        self::terminate($pid);
+        self::meanwhile();
+        foreach ([1, 2] as $_) {
+            $loop->next();
+            $received[] = $loop->current();
+        }
+
+        self::assertSame(
+            ['first', 'second', 'gap'],
+            array_map(static fn(mixed $one): string => $one instanceof Notification ? $one->payload : 'gap', $received),
+        );
+    }
+
     public function testTwoLoopsHearTheSame(): void
     {
         $link = $this->listener();
