@@ -8,8 +8,8 @@ namespace Spindle\Postgres;
 final readonly class Reconnected
 {
     /**
-     * @param \DateTimeImmutable $since when the last bytes arrived from the server, by this machine's clock;
-     *     notifications sent after that may be lost
+     * @param \DateTimeImmutable $since when the last bytes arrived from the server, by this machine's clock, or earlier
+     *     if a slow loop had let notifications wait at the server; notifications sent after that may be lost
      * @param \Throwable $reason why the connection was lost
      */
     public function __construct(public \DateTimeImmutable $since, public \Throwable $reason) {}

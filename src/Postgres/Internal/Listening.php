@@ -46,6 +46,14 @@ final class Listening
 
     private ?PipelinedSession $session = null;
 
+    /**
+     * Time, by hrtime(), until which the connection certainly worked, if receiving has paused since. Null after a ping
+     * without a pause: bytes are received as soon as they arrive.
+     */
+    private ?int $workedAt = null;
+
+    private int $pauseCount = 0;
+
     /** Time, by hrtime(), at which the last session was opened. */
     private int $openedAt = 0;
 
@@ -139,7 +147,7 @@ final class Listening
         $weak = \WeakReference::create($this);
         $session->onNotification(static fn(Notification $notification) => $weak->get()?->add($notification));
         $session->onClose(static fn(?\Throwable $reason) => $weak->get()?->onConnectionClosed($session, $reason));
-        $this->reconnected = null;
+        $this->reconnected = $this->workedAt = null;
         $this->isAnswered = false;
         foreach ($channels as $channel) {
             $session->query('LISTEN "' . str_replace('"', '""', $channel) . '"', [], $this->cancellation);
@@ -198,16 +206,32 @@ final class Listening
         [$taken, $this->pending] = [$this->pending, []];
         if ($this->session?->isOpen() === true) {
             $this->session->pause(false);
+            if ($this->workedAt !== null && $this->session->inFlight() === 0) {
+                async($this->pingAfterPause(...), $this->session)->ignore();
+            }
         }
 
         return $taken;
     }
 
+    /** The answer to the ping follows all notifications that the server has sent during the pause. */
+    private function pingAfterPause(PipelinedSession $session): void
+    {
+        $startedAt = (int) hrtime(true);
+        $pauseCount = $this->pauseCount;
+        $session->ping();
+        if ($session === $this->session) {
+            $this->workedAt = $pauseCount === $this->pauseCount ? null : $startedAt;
+        }
+    }
+
     private function add(Notification $notification): void
     {
         $this->pending[] = $notification;
-        if ($this->isAnswered && \count($this->pending) >= self::MAX_PENDING_NOTIFICATIONS) {
-            $this->session?->pause(true);
+        if ($this->isAnswered && $this->session !== null && \count($this->pending) >= self::MAX_PENDING_NOTIFICATIONS) {
+            $this->workedAt ??= $this->session->lastReceived();
+            ++$this->pauseCount;
+            $this->session->pause(true);
         }
         $this->changed->notify();
     }
@@ -216,7 +240,7 @@ final class Listening
     {
         if ($session === $this->session) {
             // Notifications since the last received byte may be missing: a loss may be detected long after it happened.
-            $ago = (hrtime(true) - $session->lastReceived()) / 1e9;
+            $ago = (hrtime(true) - ($this->workedAt ?? $session->lastReceived())) / 1e9;
             $since = new \DateTimeImmutable(\sprintf('@%.6F', microtime(true) - $ago));
             $this->reconnected = new Reconnected($since, $reason ?? ConnectionLostException::while('it was closed'));
             $this->changed->notify();

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use PHPUnit\Framework\Attributes\TestWith;
 use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Notification;
@@ -157,6 +158,40 @@ trait Listens
             ['first', 'second', 'gap'],
             array_map(static fn(mixed $one): string => $one instanceof Notification ? $one->payload : 'gap', $received),
         );
+    }
+
+    /** @param bool $isReadBefore whether the loop has read all notifications before the connection is lost */
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAGapBeginsBeforeAPauseOfTheLoopInWhichTheConnectionIsLost(bool $isReadBefore): void
+    {
+        $loop = $this->listener()->listen('news');
+        $reading = Async::run(static fn(): mixed => $loop->current());
+        $pid = $this->awaitListener('news');
+        Observer::ask("NOTIFY news, 'first'");
+        $reading->await();
+        Observer::ask("SELECT pg_notify('news', i::text) FROM generate_series(1, 1500) AS i");
+        self::meanwhile();
+        $now = Observer::ask('SELECT clock_timestamp() AS now')[0]['now'];
+        $isPinged = "SELECT FROM pg_stat_activity WHERE pid = {$pid} AND state_change > '{$now}'";
+        if ($isReadBefore) {
+            for ($i = 1; $i <= 1_500; ++$i) {
+                $loop->next();
+            }
+            Eventually::holds(static fn(): bool => \count(Observer::ask($isPinged)) === 1, 'the server has answered');
+            self::meanwhile();
+        }
+        $before = new \DateTimeImmutable();
+        self::terminate($pid);
+        self::meanwhile();
+        while ($loop->current() instanceof Notification) {
+            $loop->next();
+        }
+        $gap = $loop->current();
+
+        self::assertInstanceOf(Reconnected::class, $gap);
+        self::assertSame($isReadBefore, $gap->since > $before);
+        self::assertLessThan(new \DateTimeImmutable(), $gap->since);
     }
 
     public function testTwoLoopsHearTheSame(): void
