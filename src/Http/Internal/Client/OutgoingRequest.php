@@ -93,8 +93,7 @@ final readonly class OutgoingRequest
     {
         $fields = $redirect->url->origin() === $this->url->origin()
             ? $this->fields
-            : array_diff_key($this->fields, Redirect::CREDENTIALS);
-        unset($fields['host']);
+            : array_diff_key($this->fields, Redirect::CREDENTIALS, ['host' => 0]);
         if ($redirect->dropsBody) {
             $fields = array_diff_key($fields, Redirect::BODY_FIELDS);
 

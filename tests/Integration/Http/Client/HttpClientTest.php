@@ -413,6 +413,23 @@ final class HttpClientTest extends TestCase
         $other->close();
     }
 
+    /** As in curl and Symfony's clients. The server may choose an application by this header. */
+    public function testTheCallersHostHeaderIsSentToTheSameOriginOnly(): void
+    {
+        $other = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 204 No Content\r\n\r\n"));
+        $hosts = [];
+        $this->serve(static function (ServerRequestInterface $request) use ($other, &$hosts): Response {
+            $hosts[] = $request->getHeaderLine('Host');
+
+            return Response::redirect($request->getRequestTarget() === '/' ? '/next' : $other->url());
+        });
+        $this->http()->get($this->url(), ['Host' => 'app.test'], new RequestOptions(maxRedirects: 2));
+        $other->close();
+
+        self::assertSame(['app.test', 'app.test'], $hosts);
+        self::assertStringNotContainsString('app.test', $other->heads[0]);
+    }
+
     public function testCookiesOfTheJarAreStoredAndSent(): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response => Response::text(
