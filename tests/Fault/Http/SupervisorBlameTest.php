@@ -6,6 +6,7 @@ namespace Spindle\Tests\Fault\Http;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ServeTestCase;
 
@@ -112,6 +113,27 @@ final class SupervisorBlameTest extends ServeTestCase
         $this->client()->get('/exit-later')->rest();
 
         $this->awaitLogged(' called exit() while it handled GET /exit-later; another takes its place');
+    }
+
+    #[TestWith(['exit', ' called exit() while it handled GET /late; another takes its place'])]
+    #[TestWith(['ini_set("memory_limit", "64M") && array_fill(0, 1 << 24, 1)', ' while it handled GET /late;'])]
+    public function testARequestThatWasAnsweredBeforeItsHandlerEndedTheProcessIsNamed(string $end, string $entry): void
+    {
+        $this->serve(<<<PHP
+            \$handler = static function (\$request) {
+                try {
+                    Amp\\delay(60, true, \$request->getAttribute(Amp\\Cancellation::class));
+                } finally {
+                    \$request->getUri()->getPath() === '/late' ? {$end} : Amp\\delay(60);
+                }
+            };
+            \$options = new Spindle\\Http\\HttpServerOptions(handlerTimeout: 0.1);
+            return new Spindle\\Http\\Application(\$handler, options: \$options);
+            PHP, ['--processes', '1']);
+        self::assertSame(503, $this->get('/other')->status);
+        self::assertSame(503, $this->get('/late')->status);
+
+        $this->awaitLogged($entry);
     }
 
     public function testTheRequestThatDelaysTheEndIsNamed(): void

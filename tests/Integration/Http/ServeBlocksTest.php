@@ -59,6 +59,28 @@ final class ServeBlocksTest extends ServeTestCase
         }
     }
 
+    public function testABlockIsAttributedToItsRequestAfterTheHandlerTimeout(): void
+    {
+        $this->serve(<<<'PHP'
+            $handler = static function ($request) {
+                $cancellation = $request->getAttribute(Amp\Cancellation::class);
+                try {
+                    Amp\delay(60, true, $cancellation);
+                } catch (Amp\CancelledException) {
+                    usleep(1_000_000);
+                }
+                $request->getUri()->getPath() === '/late' ? null : Amp\delay(0.01);
+                return Spindle\Http\Response::text('');
+            };
+            $options = new Spindle\Http\HttpServerOptions(handlerTimeout: 0.1);
+            return new Spindle\Http\Application($handler, options: $options);
+            PHP, ['--processes', '1']);
+        foreach (['/late', '/late-and-wait'] as $target) {
+            self::assertSame(503, $this->get($target)->status);
+            $this->awaitLogged("warning The handler of GET {$target} blocked the event loop for 1.");
+        }
+    }
+
     public function testTheFunctionThatBlocksIsTracedWithWatch(): void
     {
         $this->serve(self::APP, ['--watch']);

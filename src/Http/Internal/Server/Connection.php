@@ -174,7 +174,7 @@ final class Connection implements TransportEvents
         $exchange = $this->exchange;
         if ($exchange !== null && !$exchange->responseStarted) {
             $this->exchange = null;
-            $exchange->ended = true; // a later response of the handler is dropped
+            $this->service->endBeforeHandler($exchange); // a later response of the handler is dropped
             $this->responder->refuseNow(503, 'The server is stopping', $exchange);
             $exchange->cancel(ClientDisconnectedException::stopped());
             $this->timed->discardReceived();
@@ -364,13 +364,13 @@ final class Connection implements TransportEvents
             $isUnwanted = $response === null;
         } finally {
             --$service->inFlight;
+            $exchange->ended ? $service->removeLate($exchange) : null;
             if ($service->closeOutputBuffers !== null && ob_get_level() !== 1) {
                 ($service->closeOutputBuffers)();
             }
         }
         if ($exchange->ended) { // the server has answered, because the handler took too long or the server stops
-            $service->killIfForked();
-            $exchange->release();
+            $service->handleLateReturn($exchange);
 
             return;
         }
@@ -386,7 +386,7 @@ final class Connection implements TransportEvents
             $this->responder->answerFailure($failure, $exchange);
         }
         $this->exchange = null;
-        $exchange->ended = true;
+        $exchange->ended ? $service->removeLate($exchange) : $exchange->ended = true;
         $exchange->cancellation?->cancel(); // the application may keep the request
         if ($head->length !== 0) {
             $this->bodyReader?->wake();

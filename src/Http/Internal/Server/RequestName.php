@@ -49,7 +49,7 @@ final readonly class RequestName
     {
         $fiber = \Fiber::getCurrent();
         foreach ($this->exchanges() as $exchange) {
-            if ($exchange->fiber === $fiber && $fiber !== null) {
+            if ($fiber !== null && $exchange->runningFiber() === $fiber) {
                 return $exchange;
             }
         }
@@ -69,7 +69,7 @@ final readonly class RequestName
     public function clauseAtEnd(): string
     {
         foreach ($this->exchanges() as $exchange) {
-            if ($exchange->fiber?->isTerminated() === true) {
+            if ($exchange->runningFiber() === null) {
                 return ' while it handled ' . self::name($exchange->head);
             }
         }
@@ -115,7 +115,7 @@ final readonly class RequestName
             $this->service->connections,
         );
 
-        return array_values(array_filter($exchanges));
+        return [...array_values(array_filter($exchanges)), ...array_values($this->service->lateExchanges)];
     }
 
     private static function name(Head $head): string

@@ -211,7 +211,7 @@ final class Responder
     /** Sends 503 for a request whose handler has not returned in time. A later response of the handler is dropped. */
     public function answerLate(ServerExchange $exchange): void
     {
-        $exchange->ended = true;
+        $this->service->endBeforeHandler($exchange);
         $seconds = $this->service->options->handlerTimeout;
         $this->countAnswer(503, $exchange, (int) hrtime(true));
         $this->refuse(503, 'The request took too long', $exchange->head->method);

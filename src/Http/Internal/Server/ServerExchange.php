@@ -52,6 +52,9 @@ final class ServerExchange implements RequestExchange
      */
     public $fiber = null;
 
+    /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null replaces $fiber after {@see endBeforeHandler()} */
+    private ?\WeakReference $lateFiber = null;
+
     /** @var array<string, string> */
     private $logFields = [];
 
@@ -150,6 +153,22 @@ final class ServerExchange implements RequestExchange
         $this->body?->release();
         $this->form?->releaseFiles();
         $this->body = $this->form = $this->formFailure = $this->fiber = null;
+    }
+
+    /** Ends the request although its handler has not returned. PHP may destroy a suspended handler from now on. */
+    public function endBeforeHandler(): void
+    {
+        $this->ended = true;
+        $this->lateFiber = $this->fiber === null ? null : \WeakReference::create($this->fiber);
+        $this->fiber = null;
+    }
+
+    /** @return \Fiber<mixed, mixed, mixed, mixed>|null null if the fiber has ended */
+    public function runningFiber(): ?\Fiber
+    {
+        $fiber = $this->fiber ?? $this->lateFiber?->get();
+
+        return $fiber?->isTerminated() === false ? $fiber : null;
     }
 
     public static function bodyReleased(): \LogicException

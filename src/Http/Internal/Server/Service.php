@@ -41,6 +41,9 @@ final class Service implements FileDescriptors
     /** True while the server stops or is full. Then a response ends its connection if no further head has arrived. */
     public bool $closesAfterResponse = false;
 
+    /** @var array<int, ServerExchange> ended requests whose handlers have not returned */
+    public array $lateExchanges = [];
+
     /** Number of requests whose handler has not returned. */
     public int $inFlight = 0;
 
@@ -190,6 +193,27 @@ final class Service implements FileDescriptors
             [$this->timer, $this->nextDeadlineCheck] = [null, \PHP_INT_MAX];
         }
         ($this->onConnectionEnd)();
+    }
+
+    /** Ends a request although its handler has not returned. The log can still name the request. */
+    public function endBeforeHandler(ServerExchange $exchange): void
+    {
+        $exchange->endBeforeHandler();
+        $this->lateExchanges[spl_object_id($exchange)] = $exchange;
+    }
+
+    public function removeLate(ServerExchange $exchange): void
+    {
+        unset($this->lateExchanges[spl_object_id($exchange)]);
+    }
+
+    /** Called when a handler has returned after {@see endBeforeHandler()}. */
+    public function handleLateReturn(ServerExchange $exchange): void
+    {
+        $this->killIfForked();
+        $now = (int) hrtime(true);
+        $now > $this->blocks->dueAt ? $this->blocks->handleReturn($now, $exchange) : null;
+        $exchange->release();
     }
 
     public function hasOpenRequest(): bool
