@@ -240,12 +240,12 @@ final readonly class PostgresOptions
         }
         foreach ($this->settings as $name => $value) {
             $isEncoding = strcasecmp("{$name}", 'client_encoding') === 0;
-            if ($isEncoding && preg_match('~^(?:utf-?8|unicode)$~iD', $value) !== 1) {
+            if ($isEncoding && preg_match('~^(?:utf-?8|un[iI]code)$~iD', $value) !== 1) {
                 throw new \ValueError(
                     'The setting client_encoding must be UTF8, because the client sends and reads UTF-8 only',
                 );
             }
-            if (preg_match('~^[a-z_][a-z0-9_$]*(?:\.[a-z_][a-z0-9_$]*)*$~iD', "{$name}") !== 1) {
+            if (preg_match('~^[A-Za-z_][A-Za-z0-9_$]*(?:\.[A-Za-z_][A-Za-z0-9_$]*)*$~D', "{$name}") !== 1) {
                 throw new \ValueError(
                     'The keys of the option settings must be names of PostgreSQL settings, not '
                         . json_encode($name, \JSON_INVALID_UTF8_SUBSTITUTE),

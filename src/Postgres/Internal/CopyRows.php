@@ -10,7 +10,7 @@ use Spindle\Postgres\Internal\Types\Types;
 final class CopyRows
 {
     private const STATEMENT_PATTERN = '~^\s*COPY\s+(?<table>(?:"(?:[^"]++|"")*+"|[^\s("]++)++)\s*'
-        . '(?<columns>\((?:"(?:[^"]++|"")*+"|[^")]++)*+\))?\s+FROM\s+STDIN\s*(?<options>.*?)[\s;]*$~isD';
+        . '(?<columns>\((?:"(?:[^"]++|"")*+"|[^")]++)*+\))?\s+FROM\s+STD[iI]N\s*(?<options>.*?)[\s;]*$~isD';
 
     /**
      * Returns a generator that encodes the items one by one. This method itself reads the first item. If that item is

@@ -8,6 +8,8 @@ namespace Spindle\Postgres\Internal;
  * Detects from a statement's text whether the statement may change session state, such as settings, temporary tables,
  * advisory locks, cursors, channels, prepared statements and the seed of random(). A change by a function is detected
  * only if the patterns below name the function. So a connection that was lent is reset even if nothing was detected.
+ *
+ * The patterns match text in capitals: strtoupper() does not depend on the locale, but the modifier i does.
  */
 final class SessionChanges
 {
@@ -21,7 +23,7 @@ final class SessionChanges
     private const TRANSACTION_LOCAL = '\s+(?:LOCAL|TRANSACTION|CONSTRAINTS)\s+[\w"]';
 
     /** Matches an update of the view pg_settings, which does the same as SET. */
-    private const SETTINGS_UPDATE = '\bUPDATE\b(?:' . SqlText::BLANK . '|["(.]|ONLY\b|pg_catalog\b)*+pg_settings\b';
+    private const SETTINGS_UPDATE = '\bUPDATE\b(?:' . SqlText::BLANK . '|["(.]|ONLY\b|PG_CATALOG\b)*+PG_SETTINGS\b';
 
     private const SESSION_CHANGE_PATTERN = '~'
         . self::STATEMENT_START
@@ -29,19 +31,19 @@ final class SessionChanges
         . self::TRANSACTION_LOCAL
         . ')|RESET|LISTEN|DECLARE|LOAD|DO|CALL'
         . '|PREPARE(?!\s+TRANSACTION\s+\')|DEALLOCATE|DISCARD|UNLISTEN|SECURITY)\b'
-        . '|\b(?:set_config|setseed|dblink_connect\w*|pg_(?:try_)?advisory_(?:lock|unlock)\w*'
-        . '|TEMP|TEMPORARY|pg_temp)\b|\bU&"|'
+        . '|\b(?:SET_CONFIG|SETSEED|DBLINK_CONNECT\w*|PG_(?:TRY_)?ADVISORY_(?:LOCK|UNLOCK)\w*'
+        . '|TEMP|TEMPORARY|PG_TEMP)\b|\bU&"|'
         . self::SETTINGS_UPDATE
-        . '~is';
+        . '~s';
 
     /** Settings that change what the text of a statement means: its names, or values in it such as '2026-01-31'. */
-    private const MEANING_SETTINGS = 'search_path|role|session_authorization'
-        . '|standard_conforming_strings|transform_null_equals'
-        . '|timezone|timezone_abbreviations|datestyle|intervalstyle|array_nulls|lc_monetary|xmloption';
+    private const MEANING_SETTINGS = 'SEARCH_PATH|ROLE|SESSION_AUTHORIZATION'
+        . '|STANDARD_CONFORMING_STRINGS|TRANSFORM_NULL_EQUALS'
+        . '|TIMEZONE|TIMEZONE_ABBREVIATIONS|DATESTYLE|INTERVALSTYLE|ARRAY_NULLS|LC_MONETARY|XMLOPTION';
 
     /** Matches the text after SET or RESET if the text certainly names a setting outside {@see MEANING_SETTINGS}. */
     private const OTHER_SETTING = '\s+(?:(?:LOCAL|SESSION)\s+)?(?:'
-        . '(?!(?:' . self::MEANING_SETTINGS . '|ALL|AUTHORIZATION)\b)[a-z_][\w$.]*+\s*+(?:=|TO\b|;|$)'
+        . '(?!(?:' . self::MEANING_SETTINGS . '|ALL|AUTHORIZATION)\b)[A-Z_][\w$.]*+\s*+(?:=|TO\b|;|$)'
         . '|(?:TRANSACTION|CONSTRAINTS|CHARACTERISTICS)\s+[\w"])';
 
     private const MEANING_CHANGE_PATTERN = '~'
@@ -49,26 +51,26 @@ final class SessionChanges
         . '(?:(?:SET|RESET)(?!'
         . self::OTHER_SETTING
         . ')|DISCARD|DO|CREATE|DROP|GRANT|REVOKE|IMPORT)\b'
-        . '|\bset_config\b(?!\s*+\(\s*+\'(?!(?:' . self::MEANING_SETTINGS . ')\')[\w.]+\'\s*+,)'
-        . '|\b(?:CREATE|INTO|LOCAL|GLOBAL|REPLACE)' . SqlText::BLANK . '+TEMP(?:ORARY)?\b|\bpg_temp\b|\bU&"|'
+        . '|\bSET_CONFIG\b(?!\s*+\(\s*+\'(?!(?:' . self::MEANING_SETTINGS . ')\')[\w.]+\'\s*+,)'
+        . '|\b(?:CREATE|INTO|LOCAL|GLOBAL|REPLACE)' . SqlText::BLANK . '+TEMP(?:ORARY)?\b|\bPG_TEMP\b|\bU&"|'
         . self::SETTINGS_UPDATE
-        . '~is';
+        . '~s';
 
     private const TRANSACTION_PATTERN = '~'
         . self::STATEMENT_START
-        . '(?:BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE|PREPARE)\b~i';
+        . '(?:BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE|PREPARE)\b~';
 
-    private const BEGIN_PATTERN = '~' . self::STATEMENT_START . '(?:BEGIN|START)\b~i';
+    private const BEGIN_PATTERN = '~' . self::STATEMENT_START . '(?:BEGIN|START)\b~';
 
-    private const ROLLBACK_PATTERN = '~' . self::STATEMENT_START . '(?:ROLLBACK|ABORT)\b~i';
+    private const ROLLBACK_PATTERN = '~' . self::STATEMENT_START . '(?:ROLLBACK|ABORT)\b~';
 
     private const CHAIN_PATTERN = '~'
         . self::STATEMENT_START
         . '(?:COMMIT|END|ROLLBACK|ABORT)\b.*\bAND'
         . SqlText::BLANK
-        . '++CHAIN\b~is';
+        . '++CHAIN\b~s';
 
-    private const PREPARED_PATTERN = '~\b(?:PREPARE|DEALLOCATE|DISCARD\s+ALL)\b~i';
+    private const PREPARED_PATTERN = '~\b(?:PREPARE|DEALLOCATE|DISCARD\s+ALL)\b~';
 
     private const UNDO_STATEMENTS = 'SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; '
         . 'SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES';
@@ -85,7 +87,7 @@ final class SessionChanges
     /** Returns whether the statement may change session state that outlasts its transaction. */
     public static function mayChangeSession(string $sql): bool
     {
-        return preg_match(self::SESSION_CHANGE_PATTERN, $sql) !== 0;
+        return preg_match(self::SESSION_CHANGE_PATTERN, strtoupper($sql)) !== 0;
     }
 
     /**
@@ -95,34 +97,34 @@ final class SessionChanges
      */
     public static function mayChangeMeaning(string $sql): bool
     {
-        return preg_match(self::MEANING_CHANGE_PATTERN, $sql) !== 0;
+        return preg_match(self::MEANING_CHANGE_PATTERN, strtoupper($sql)) !== 0;
     }
 
     /** Returns whether the statement may begin or end a transaction or a savepoint. */
     public static function controlsTransaction(string $sql): bool
     {
-        return preg_match(self::TRANSACTION_PATTERN, $sql) !== 0;
+        return preg_match(self::TRANSACTION_PATTERN, strtoupper($sql)) !== 0;
     }
 
     public static function beginsTransaction(string $sql): bool
     {
-        return preg_match(self::BEGIN_PATTERN, $sql) === 1;
+        return preg_match(self::BEGIN_PATTERN, strtoupper($sql)) === 1;
     }
 
     public static function rollsBack(string $sql): bool
     {
-        return preg_match(self::ROLLBACK_PATTERN, $sql) !== 0;
+        return preg_match(self::ROLLBACK_PATTERN, strtoupper($sql)) !== 0;
     }
 
     public static function chainsTransactions(string $sql): bool
     {
-        return stripos($sql, 'chain') !== false && preg_match(self::CHAIN_PATTERN, $sql) !== 0;
+        return stripos($sql, 'chain') !== false && preg_match(self::CHAIN_PATTERN, strtoupper($sql)) !== 0;
     }
 
     /** Returns whether the statement may prepare or deallocate statements in SQL. */
     public static function mayChangePrepared(string $sql): bool
     {
-        return preg_match(self::PREPARED_PATTERN, $sql) === 1;
+        return preg_match(self::PREPARED_PATTERN, strtoupper($sql)) === 1;
     }
 
     /**

@@ -99,8 +99,8 @@ final class SqlText
     public static function isRepeatable(string $sql): bool
     {
         return preg_match(
-            '~' . self::COMMENT . '^(?:' . self::BLANK . '|\()*+(?:' . self::REPEATABLE_KEYWORDS . ')\b~i',
-            $sql,
+            '~' . self::COMMENT . '^(?:' . self::BLANK . '|\()*+(?:' . self::REPEATABLE_KEYWORDS . ')\b~',
+            strtoupper($sql),
         ) === 1;
     }
 
@@ -273,7 +273,7 @@ final class SqlText
     {
         $end = str_replace(' ', '\b' . self::BLANK . '++', $direction);
 
-        return preg_match('~' . self::COMMENT . '^' . self::BLANK . "*+COPY\b.*\b{$end}\b~is", $sql) === 1;
+        return preg_match('~' . self::COMMENT . '^' . self::BLANK . "*+COPY\b.*\b{$end}\b~s", strtoupper($sql)) === 1;
     }
 
     private static function characters(string $text): int

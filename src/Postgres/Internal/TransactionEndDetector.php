@@ -36,7 +36,7 @@ final class TransactionEndDetector
             || $this->isRolledBack
             && (
                 $this->hasBegunAfterRollback
-                || preg_match('~' . SqlText::COMMENT . '\bAND' . SqlText::BLANK . '++CHAIN\b~i', $sql) !== 0
+                || preg_match('~' . SqlText::COMMENT . '\bAND' . SqlText::BLANK . '++CHAIN\b~', strtoupper($sql)) !== 0
             );
     }
 }

@@ -22,11 +22,11 @@ final class KnownStatements
         . SqlText::COMMENT
         . '^(?:'
         . SqlText::BLANK
-        . '|\()*+(?:SELECT|VALUES|TABLE|WITH)\b~i';
+        . '|\()*+(?:SELECT|VALUES|TABLE|WITH)\b~';
 
     /** Keywords of statements that write or lock. A false match is harmless: the statement uses a session alone. */
     private const WRITE_PATTERN = '~\b(?:INSERT|UPDATE|DELETE|MERGE|INTO'
-        . '|FOR\b.{0,40}\bSHARE|\w*advisory\w*lock\w*)\b~is';
+        . '|FOR\b.{0,40}\bSHARE|\w*ADVISORY\w*LOCK\w*)\b~s';
 
     /** @var array<string, KnownStatement> by SQL */
     private array $known = [];
@@ -63,6 +63,8 @@ final class KnownStatements
 
     private static function isShareableRead(string $sql): bool
     {
+        $sql = strtoupper($sql);
+
         return preg_match(self::READ_PATTERN, $sql) === 1 && preg_match(self::WRITE_PATTERN, $sql) === 0;
     }
 }
