@@ -23,6 +23,13 @@ final class HeaderTest extends SpindleCommandTestCase
         self::assertSame(0, $process->getExitCode());
     }
 
+    public function testAColumnWithManyBlanksIsNotLost(): void
+    {
+        $input = 'a' . str_repeat(' ', 2_000_000) . "b, second\t\v ,third\n";
+
+        self::assertOutcome(0, "[second]\n", $this->spindle(['--colsep', ',', 'echo', '[{2}]'], $input));
+    }
+
     public function testTheFirstNameHasNoByteOrderMark(): void
     {
         $arguments = ['--header', ':', '--colsep', ',', 'echo', '{id}', '{name}'];

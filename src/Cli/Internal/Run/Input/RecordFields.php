@@ -9,17 +9,20 @@ use Spindle\Cli\Internal\UsageException;
 /** Makes values from records, according to the options --colsep, --trim, -E, -r and -L. */
 final class RecordFields
 {
-    private const TRIM_PATTERNS = ['n' => null, 'l' => '~^\s+~', 'r' => '~\s+$~D', 'lr' => '~^\s+|\s+$~D'];
+    private const TRIM_FORMS = ['n', 'l', 'r', 'lr'];
+
+    /** Characters that --trim removes: those that \s matches in a regular expression. */
+    private const BLANKS = " \t\n\v\f\r";
 
     /**
      * @param ColumnSeparator|null $separator  null for one column
-     * @param string|null          $trim       regular expression for text to remove from each value; null for nothing
+     * @param string               $trim       one of TRIM_FORMS
      * @param string|null          $end        the record that ends the input; null for none
      * @param bool                 $continues  whether a record that ends with a blank is continued in the next record
      */
     private function __construct(
         private readonly ?ColumnSeparator $separator,
-        private readonly ?string $trim,
+        private readonly string $trim,
         private readonly ?string $end,
         private readonly bool $skipsBlank,
         private readonly bool $continues,
@@ -31,17 +34,17 @@ final class RecordFields
         $separator = $colsep === null ? null : new ColumnSeparator($colsep);
         // Blanks around columns are removed by default, as in GNU parallel.
         $trim = $trim === 'rl' ? 'lr' : $trim ?? ($colsep === null ? 'n' : 'lr');
-        if (!\array_key_exists($trim, self::TRIM_PATTERNS)) {
+        if (!\in_array($trim, self::TRIM_FORMS, true)) {
             throw UsageException::option('--trim', $trim, 'l, r, lr or n');
         }
 
-        return new self($separator, self::TRIM_PATTERNS[$trim], $end, $skipsBlank, $continues);
+        return new self($separator, $trim, $end, $skipsBlank, $continues);
     }
 
     /** Returns whether each record is one value, unchanged. */
     public function isEmpty(): bool
     {
-        return $this->separator === null && $this->trim === null && $this->keepsAll();
+        return $this->separator === null && $this->trim === 'n' && $this->keepsAll();
     }
 
     public function hasColumns(): bool
@@ -79,6 +82,15 @@ final class RecordFields
     {
         $values = $this->separator?->split($record) ?? [$record];
 
-        return $this->trim === null ? $values : preg_replace($this->trim, '', $values);
+        return $this->trim === 'n' ? $values : array_map($this->trimmed(...), $values);
+    }
+
+    private function trimmed(string $value): string
+    {
+        return match ($this->trim) {
+            'l' => ltrim($value, self::BLANKS),
+            'r' => rtrim($value, self::BLANKS),
+            default => trim($value, self::BLANKS),
+        };
     }
 }
