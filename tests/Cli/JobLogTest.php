@@ -32,6 +32,32 @@ final class JobLogTest extends SpindleCommandTestCase
         self::assertOutcome(0, "Seq\tCommand\na\n1\techo a\nb\n2\techo b\n", $process);
     }
 
+    public function testAnIncompleteLastLineOfAnySizeIsRemoved(): void
+    {
+        $process = $this->shell(
+            '$SPINDLE run --joblog log echo ::: a >/dev/null; truncate -s 100M log; ' . escapeshellarg(\PHP_BINARY)
+            . ' -d memory_limit=64M $SPINDLE run --joblog log --resume echo ::: a b; cut -f 1,9 log',
+        );
+
+        self::assertOutcome(0, "b\nSeq\tCommand\n1\techo a\n2\techo b\n", $process);
+    }
+
+    public function testALineOfAnySizeThatIsNotOneOfAJobLogIsReported(): void
+    {
+        $process = $this->shell(
+            '$SPINDLE run --joblog log echo ::: a >/dev/null; truncate -s 100M log; echo >>log; '
+            . escapeshellarg(\PHP_BINARY) . ' -d memory_limit=64M $SPINDLE run --joblog log --resume echo ::: a b',
+        );
+
+        self::assertOutcome(
+            255,
+            '',
+            $process,
+            "spindle: option --joblog: line 3 of 'log' is not a line of a job log\n",
+        );
+        self::assertSame(100 << 20 | 1, filesize($this->path('log')));
+    }
+
     public function testALogBeyondTheLimitOfFileSizesIsReported(): void
     {
         $process = $this->shell('ulimit -f 0; $SPINDLE run --joblog log echo ::: a');

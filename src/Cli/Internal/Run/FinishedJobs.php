@@ -22,6 +22,9 @@ final class FinishedJobs
     private const LINE_PATTERN = '/^' . self::FIELDS . '(?<command>.*)\n$/Ds';
     private const START_BYTES = 1024;
 
+    /** Largest size of a line. The system limits a command to 6 MiB; quotes can double this size. */
+    private const MAX_LINE_BYTES = 16 << 20;
+
     /** @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by page; NUL bytes for each missing job */
     private array $pages = [];
 
@@ -49,7 +52,7 @@ final class FinishedJobs
             throw JobLog::notALog($path);
         }
         rewind($file);
-        for ($number = 1; ($line = fgets($file)) !== false && str_ends_with($line, "\n"); ++$number) {
+        for ($number = 1; ($line = self::nextLine($file)) !== null; ++$number) {
             $finished->length += \strlen($line);
             if ($line !== JobLog::HEADER) {
                 $finished->add($line, $number);
@@ -143,6 +146,26 @@ final class FinishedJobs
         );
     }
 
+    /**
+     * Returns the next line with its line feed; '' for a line that is too long; null if no complete line is left.
+     *
+     * @param resource $file
+     */
+    private static function nextLine(mixed $file): ?string
+    {
+        $line = fgets($file, self::MAX_LINE_BYTES);
+        if ($line !== false && str_ends_with($line, "\n")) {
+            return $line;
+        }
+        while (($more = fgets($file, self::MAX_LINE_BYTES)) !== false) {
+            if (str_ends_with($more, "\n")) {
+                return '';
+            }
+        }
+
+        return null;
+    }
+
     private function add(string $line, int $number): void
     {
         if (preg_match(self::LINE_PATTERN, $line, $match) !== 1 || $match['number'] === '0') {
@@ -180,7 +203,7 @@ final class FinishedJobs
     {
         $text = '';
         $file = fopen($this->path, 'r');
-        while ($file !== false && ($line = fgets($file)) !== false) {
+        while ($file !== false && ($line = self::nextLine($file)) !== null) {
             if (preg_match(self::LINE_PATTERN, $line, $match) === 1 && (int) $match['number'] === $sequence) {
                 $text = strtr($match['command'], "\0", "\n");
             }
