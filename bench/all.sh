@@ -10,9 +10,10 @@
 #                                    postgres-stream postgres-copy postgres-sleep postgres-gaps postgres-cancel
 #                                    postgres-acquire http-text http-text-same http-json http-echo http-one
 #                                    http-connections http-two http-wait http-psr7 http-collide http-crowd
-#                                    http-pieces http-idle http-soak http-slow http-tls http-client aircraft-crud
-#                                    aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk
-#                                    remote-bulk remote-single remote-recovery remote-backlog
+#                                    http-pieces http-pieces-gzip http-pieces-large http-idle http-soak http-slow
+#                                    http-tls http-client aircraft-crud aircraft-latency aircraft-sleep
+#                                    aircraft-certificates aircraft-bulk remote-bulk remote-single remote-recovery
+#                                    remote-backlog
 #   bench/all.sh --core              eight lines of Spindle alone in one table: echo memory tasks-bulk tasks-single
 #                                    postgres-select http-text aircraft-crud remote-bulk; see bench/core.php for
 #                                    its options
@@ -226,6 +227,12 @@ measure() {
         http-pieces)
             title 'A response in 1,000 small pieces'
             http pieces ;;
+        http-pieces-gzip)
+            title 'A response in 1,000 small pieces, compressed'
+            http pieces-gzip ;;
+        http-pieces-large)
+            title 'A response in 16 pieces of 16 KiB'
+            http pieces-large ;;
         http-crowd)
             title '1,100 idle connections: p99 of new connections of the same address <= 50 ms'
             http crowd ;;
@@ -284,7 +291,7 @@ measure() {
     postgres-select postgres-cells postgres-far postgres-unit postgres-update postgres-rows postgres-parameter \
     postgres-stream postgres-copy postgres-sleep postgres-gaps postgres-cancel postgres-acquire \
     http-text http-text-same http-json http-echo http-one http-connections http-two http-wait http-psr7 http-collide \
-    http-pieces http-crowd http-idle http-soak http-slow http-tls http-client \
+    http-pieces http-pieces-gzip http-pieces-large http-crowd http-idle http-soak http-slow http-tls http-client \
     aircraft-crud aircraft-latency aircraft-sleep aircraft-certificates aircraft-bulk \
     remote-bulk remote-single remote-recovery remote-backlog
 for name; do

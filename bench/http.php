@@ -35,7 +35,8 @@ $options = Options::read(
     <<<'TEXT'
         Usage: php bench/http.php [options]; defaults are in parentheses
           --only LIST         measure only these, separated by commas: text, text-same, json, echo, one,
-                              connections, two, wait, idle, soak, slow, tls, psr7, collide, crowd, pieces (all)
+                              connections, two, wait, idle, soak, slow, tls, psr7, collide, crowd, pieces, pieces-gzip,
+                              pieces-large (all)
           -n N                send N requests in soak (1000000)
           --connections N     open N connections (50), except in one, connections (32 and 256) and wait
                               (256)

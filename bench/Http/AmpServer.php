@@ -85,9 +85,8 @@ final class AmpServer
 
                 return new $response(200, $text, Work::TEXT);
             },
-            Work::Burn, Work::Nyholm, Work::Collide, Work::Pieces => throw new \LogicException(
-                'amphp/http-server does not support this measurement',
-            ),
+            Work::Burn, Work::Nyholm, Work::Collide, Work::Pieces, Work::PiecesGzip, Work::PiecesLarge
+                => throw new \LogicException('amphp/http-server does not support this measurement'),
         };
     }
 }

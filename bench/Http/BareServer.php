@@ -83,7 +83,8 @@ final class BareServer
 
                 return self::response($date, 'application/octet-stream', substr($request, $end + 4));
             },
-            Work::Wait, Work::Burn, Work::Nyholm, Work::Collide, Work::Crowd, Work::Pieces
+            Work::Wait, Work::Burn, Work::Nyholm, Work::Collide, Work::Crowd,
+            Work::Pieces, Work::PiecesGzip, Work::PiecesLarge
                 => throw new \LogicException("The bare loop has no handler for {$work->value}"),
         };
     }

@@ -106,6 +106,7 @@ final readonly class Comparison
             Column::range(),
             Column::ratioOf('Spindle ÷ it', $series[0]),
             ...self::costs($series[0]),
+            ...($what->isStreamed() ? [Column::raw('bytes each', 'bytes', 0)] : []),
             Column::raw('p50 ms', 'p50', 2),
             Column::raw('p99 ms', 'p99', 2),
             ...self::memoryAndClient(),

@@ -46,7 +46,9 @@ final readonly class Connection
     private function body(): string
     {
         $length = null;
+        $isGzip = false;
         while (($line = $this->line()) !== '') {
+            $isGzip = $isGzip || strcasecmp($line, 'Content-Encoding: gzip') === 0;
             $length = preg_match('/^Content-Length: *(\d+)$/i', $line, $match) === 1 ? (int) $match[1] : $length;
         }
         if ($length !== null) {
@@ -59,7 +61,7 @@ final readonly class Connection
         }
         $this->line();
 
-        return $body;
+        return $isGzip ? (string) gzdecode($body) : $body;
     }
 
     private function line(): string

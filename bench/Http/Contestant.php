@@ -48,6 +48,7 @@ enum Contestant: string
             Measurement::Wait, Measurement::Slow, Measurement::Tls, Measurement::Crowd => $this !== self::Bare,
             Measurement::Collide => $this === self::Spindle || $this === self::Workerman,
             Measurement::Pieces => $this === self::Spindle || $this === self::Fpm,
+            Measurement::PiecesGzip, Measurement::PiecesLarge => $this === self::Spindle,
             default => true,
         };
     }

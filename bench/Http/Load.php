@@ -15,9 +15,9 @@ final readonly class Load
         done = function(summary, latency)
             local errors = summary.errors
             io.write(string.format(
-                '{"requests":%d,"us":%d,"p50":%d,"p99":%d,'
+                '{"requests":%d,"bytes":%d,"us":%d,"p50":%d,"p99":%d,'
                     .. '"connect":%d,"read":%d,"write":%d,"timeout":%d,"status":%d}\n',
-                summary.requests, summary.duration, latency:percentile(50), latency:percentile(99),
+                summary.requests, summary.bytes, summary.duration, latency:percentile(50), latency:percentile(99),
                 errors.connect, errors.read, errors.write, errors.timeout, errors.status
             ))
         end

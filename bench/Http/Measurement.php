@@ -23,6 +23,8 @@ enum Measurement: string
     case Collide = 'collide';
     case Crowd = 'crowd';
     case Pieces = 'pieces';
+    case PiecesGzip = 'pieces-gzip';
+    case PiecesLarge = 'pieces-large';
 
     /** Returns the work of the server. */
     public function work(): Work
@@ -35,6 +37,8 @@ enum Measurement: string
             self::Collide => Work::Collide,
             self::Crowd => Work::Crowd,
             self::Pieces => Work::Pieces,
+            self::PiecesGzip => Work::PiecesGzip,
+            self::PiecesLarge => Work::PiecesLarge,
             default => Work::Text,
         };
     }
@@ -55,10 +59,21 @@ enum Measurement: string
             self::Collide => 'A JSON body of nearly 1 MB whose keys all collide in a hash table',
             self::Crowd => 'New connections beside connections of the same address that are kept and idle',
             self::Pieces => 'A response that a generator yields in 1,000 pieces of 20 bytes',
+            self::PiecesGzip => 'A response that a generator yields in 1,000 pieces of 20 bytes, compressed with gzip',
+            self::PiecesLarge => 'A response that a generator yields in 16 pieces of 16 KiB',
             self::Idle => 'Connections that are kept and idle',
             self::Soak => 'Plain text on kept connections for a long time, each request with its own URL and cookie',
             self::Slow => 'Healthy clients of plain text while others send one byte of a header per second',
             self::Tls => 'Plain text over TLS on kept connections, each request with its own URL and cookie',
+        };
+    }
+
+    /** Returns whether a generator yields the answer, so that its framing decides how long the answer is. */
+    public function isStreamed(): bool
+    {
+        return match ($this) {
+            self::Pieces, self::PiecesGzip, self::PiecesLarge => true,
+            default => false,
         };
     }
 }

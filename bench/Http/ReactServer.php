@@ -40,7 +40,7 @@ final class ReactServer
             Work::Echo => static fn(ServerRequestInterface $request): object
                 => new $response(200, ['Content-Type' => 'application/octet-stream'], (string) $request->getBody()),
             Work::Wait => self::later(static fn(): object => new $response(200, $text, Work::TEXT)),
-            Work::Burn, Work::Nyholm, Work::Collide, Work::Pieces
+            Work::Burn, Work::Nyholm, Work::Collide, Work::Pieces, Work::PiecesGzip, Work::PiecesLarge
                 => throw new \LogicException('ReactPHP does not support this measurement'),
         };
     }

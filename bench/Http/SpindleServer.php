@@ -10,6 +10,8 @@ use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Middleware\Compression;
+use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
 
 use function Amp\delay;
@@ -64,6 +66,12 @@ final class SpindleServer
                 return Response::text(Work::TEXT);
             },
             Work::Pieces => static fn(ServerRequestInterface $request): Response => Response::stream(Work::pieces()),
+            Work::PiecesGzip => (new MiddlewareStack(
+                static fn(ServerRequestInterface $request): Response => Response::stream(Work::pieces(), 'text/csv'),
+                new Compression(),
+            ))->handle(...),
+            Work::PiecesLarge => static fn(ServerRequestInterface $request): Response
+                => Response::stream(Work::largePieces()),
             Work::Burn => static function (ServerRequestInterface $request): Response {
                 Work::burn();
 

@@ -39,6 +39,7 @@ final readonly class Throughput
         $raw = [
             'rate' => $result->rate(),
             'requests' => $result->requests,
+            'bytes' => $result->bytes / max(1, $result->requests),
             'cpu' => 1e6 * array_sum($used) / max(1, $result->requests),
             'busiest' => max([0.0, ...$used]) / max(1e-9, array_sum($used)),
             'p50' => $result->p50,

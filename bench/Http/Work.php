@@ -16,6 +16,8 @@ enum Work: string
     case Collide = 'collide';
     case Crowd = 'crowd';
     case Pieces = 'pieces';
+    case PiecesGzip = 'pieces-gzip';
+    case PiecesLarge = 'pieces-large';
 
     /** Placeholder for a request's number, which always has nine digits. */
     public const NUMBER = '{n}';
@@ -29,9 +31,10 @@ enum Work: string
     /** Seconds to wait. */
     public const WAIT_SECONDS = 0.01;
 
-    /** One of the pieces of a streamed response, and their number. */
-    public const PIECE = "100000001,name,2026\n";
+    /** Number of pieces of a streamed response, and of its large pieces. */
     public const PIECES = 1_000;
+    private const LARGE_PIECES = 16;
+    private const LARGE_PIECE_BYTES = 16_384;
 
     /** Number of echoed bytes. */
     private const ECHOED = 1024;
@@ -56,6 +59,8 @@ enum Work: string
                 . "\r\n\r\n{$body}";
         }
         if ($this !== self::Echo) {
+            $fields .= $this === self::PiecesGzip ? "Accept-Encoding: gzip\r\n" : '';
+
             return "GET {$target} HTTP/1.1\r\n{$fields}\r\n";
         }
         $fields .= "Content-Type: application/octet-stream\r\nContent-Length: " . self::ECHOED . "\r\n";
@@ -69,7 +74,8 @@ enum Work: string
         return match ($this) {
             self::Json => json_encode(self::JSON, \JSON_THROW_ON_ERROR),
             self::Echo => $this->body((string) $number),
-            self::Pieces => str_repeat(self::PIECE, self::PIECES),
+            self::Pieces, self::PiecesGzip => implode('', iterator_to_array(self::pieces())),
+            self::PiecesLarge => implode('', iterator_to_array(self::largePieces())),
             default => self::TEXT,
         };
     }
@@ -78,7 +84,16 @@ enum Work: string
     public static function pieces(): \Generator
     {
         for ($piece = 0; $piece < self::PIECES; ++$piece) {
-            yield self::PIECE;
+            yield self::FIRST_NUMBER + $piece . ",name,2026\n";
+        }
+    }
+
+    /** @return \Generator<string> */
+    public static function largePieces(): \Generator
+    {
+        $bytes = str_repeat('x', self::LARGE_PIECE_BYTES);
+        for ($piece = 0; $piece < self::LARGE_PIECES; ++$piece) {
+            yield $bytes;
         }
     }
 

@@ -80,7 +80,7 @@ final class WorkermanServer
                 json_decode($body, true);
                 $connection->send(Work::TEXT);
             },
-            Work::Burn, Work::Nyholm, Work::Pieces
+            Work::Burn, Work::Nyholm, Work::Pieces, Work::PiecesGzip, Work::PiecesLarge
                 => throw new \LogicException('Workerman does not support this measurement'),
         };
     }

@@ -16,6 +16,7 @@ final readonly class WrkResult
     ];
 
     /**
+     * @param int           $bytes   of all answers, with their heads
      * @param float         $seconds from the first request to the last answer
      * @param float         $p50     milliseconds
      * @param float         $p99     milliseconds
@@ -23,6 +24,7 @@ final readonly class WrkResult
      */
     private function __construct(
         public int $requests,
+        public int $bytes,
         public float $seconds,
         public float $p50,
         public float $p99,
@@ -48,6 +50,7 @@ final readonly class WrkResult
 
         return new self(
             $figures['requests'],
+            $figures['bytes'] ?? 0,
             $figures['us'] / 1e6,
             $figures['p50'] / 1e3,
             $figures['p99'] / 1e3,

@@ -55,7 +55,12 @@ final readonly class RequestBody
         return new self($type, self::open($path));
     }
 
-    /** @param iterable<string> $pieces each piece is sent when the iterator yields it */
+    /**
+     * Creates a body from the pieces that an iterator yields while the body is sent. Small pieces that follow one
+     * another within 1 ms are sent together, at the latest when the iterator suspends its fiber.
+     *
+     * @param iterable<string> $pieces
+     */
     public static function stream(iterable $pieces, string $type = 'application/octet-stream'): self
     {
         return new self($type, new IterableStream($pieces));

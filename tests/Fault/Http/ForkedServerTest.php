@@ -9,6 +9,7 @@ use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Http\Message\ResponseInterface;
 use Spindle\Http\HttpServer;
+use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Response;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
@@ -69,12 +70,13 @@ final class ForkedServerTest extends TidyTestCase
     #[TestWith(['throw', true])]
     #[TestWith(['yield', false])]
     #[TestWith(['yield', true])]
+    #[TestWith(['yield more', false])]
     #[TestWith(['return', false])]
     #[TestWith(['return', true])]
     public function testAForkByTheGeneratorOfABodyIsKilled(string $how, bool $hasEvents): void
     {
         self::assertSame(
-            [\SIGKILL, ['begin', 'parent', 'end']],
+            [\SIGKILL, $how === 'yield more' ? ['begin', 'more', 'parent', 'end'] : ['begin', 'parent', 'end']],
             Host::call(self::class . '::forkInBody', [$how, $hasEvents], timeout: 20),
         );
     }
@@ -85,6 +87,9 @@ final class ForkedServerTest extends TidyTestCase
         $status = 0;
         $pieces = static function () use ($how, &$status): \Generator {
             yield 'begin';
+            if ($how === 'yield more') {
+                yield 'more';
+            }
             $fork = pcntl_fork();
             if ($fork === 0) {
                 pcntl_alarm(5);
@@ -94,6 +99,7 @@ final class ForkedServerTest extends TidyTestCase
                     return;
                 }
                 yield 'fork';
+                exit(0); // not reached
             }
             pcntl_waitpid($fork, $status);
             yield 'parent';
@@ -107,11 +113,36 @@ final class ForkedServerTest extends TidyTestCase
             static fn(): bool => $server->statistics()->answeredRequests === [200 => 1],
             'the server has answered',
         );
-        preg_match_all('/begin|fork|parent|end/', (string) stream_get_contents($client), $received);
+        preg_match_all('/begin|more|fork|parent|end/', (string) stream_get_contents($client), $received);
         $server->kill();
         \assert(\is_int($status));
 
         return [(int) pcntl_wtermsig($status), $received[0]];
+    }
+
+    public function testAForkByTheGeneratorOfABodyJoinsNoFurtherPieces(): void
+    {
+        self::assertSame(['abc', 'ab'], Host::call(self::class . '::joinInFork', timeout: 20));
+    }
+
+    /** @return list<string> the pieces that the process and its fork have read */
+    public static function joinInFork(): array
+    {
+        $fork = null;
+        $stream = new IterableStream((static function () use (&$fork): \Generator {
+            yield 'a';
+            $fork = pcntl_fork();
+            yield 'b';
+            yield 'c';
+        })());
+        $read = $stream->readJoined(100, \PHP_INT_MAX);
+        if ($fork === 0) {
+            pcntl_exec('/bin/sh', ['-c', 'exit ' . \strlen($read)]);
+        }
+        pcntl_waitpid($fork, $status);
+        \assert(\is_int($status));
+
+        return [$read, substr('abc', 0, (int) pcntl_wexitstatus($status))];
     }
 
     #[TestWith([false])]

@@ -45,7 +45,12 @@ final class HandlerFaultsTest extends TidyTestCase
         $server = $this->startServer();
         $client = $server->client()->get('/stream-exit?3');
 
-        self::assertStringEndsWith("\r\n\r\n3\r\none\r\n3\r\ntwo\r\n3\r\nsix\r\n", $client->rest());
+        $client->until("\r\n\r\n");
+        self::assertSame(
+            'onetwosix',
+            preg_replace('/([1-9])\r\n(\w+)\r\n/', '$2', $client->rest()),
+            'the data of the chunks, without the last chunk',
+        );
         self::assertSame(3, $server->wait());
     }
 

@@ -84,9 +84,10 @@ final class ProtocolTest extends TidyTestCase
             'bulk single objects mix cpu echo memory start death' => TaskMeasurement::cases(),
             'select cells far unit update rows parameter stream copy sleep gaps cancel acquire'
                 => PostgresMeasurement::cases(),
-            'text text-same json echo one connections two wait idle soak slow tls psr7 collide crowd pieces'
+            'text text-same json echo one connections two wait idle soak slow tls psr7 collide crowd pieces pieces-gzip'
+                . ' pieces-large'
                 => HttpMeasurement::cases(),
-            'text json echo wait burn nyholm collide crowd pieces' => Work::cases(),
+            'text json echo wait burn nyholm collide crowd pieces pieces-gzip pieces-large' => Work::cases(),
             'crud latency sleep certificates bulk' => AircraftMeasurement::cases(),
             'bulk single recovery backlog' => RemoteMeasurement::cases(),
         ];
@@ -199,7 +200,7 @@ final class ProtocolTest extends TidyTestCase
         $this->measure('http.php', '--only', 'text', '--seconds', '0.5', '--rounds', '1', '--first', '--json', $json);
 
         self::assertRaw(
-            ['figure', 'right', 'rate', 'requests', 'cpu', 'busiest', 'p50', 'p99', 'memory', 'client'],
+            ['figure', 'right', 'rate', 'requests', 'bytes', 'cpu', 'busiest', 'p50', 'p99', 'memory', 'client'],
             $json,
         );
     }

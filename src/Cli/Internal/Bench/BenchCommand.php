@@ -117,7 +117,8 @@ final class BenchCommand extends Command
             cancel, acquire
             http: text, text-same, json, echo, one,
             connections, two, wait, idle, soak, slow,
-            tls, psr7, collide, crowd, pieces
+            tls, psr7, collide, crowd, pieces,
+            pieces-gzip, pieces-large
             http-client: get, upstream, events, download,
             upload
             aircraft: crud, latency, sleep, certificates,

@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Client;
 
 use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
+use Spindle\Http\Internal\Message\JoiningStream;
 use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Internal\Async\Condition;
 
@@ -19,6 +20,10 @@ final class Upload
 
     private bool $isComplete = false;
     private bool $isAborted = false;
+
+    /** Time by hrtime() until which pieces are joined, and whether the event loop will send joined pieces. */
+    private int $joinUntil = 0;
+    private bool $isSendQueued = false;
 
     private function __construct(
         private readonly ClientConnection $connection,
@@ -58,6 +63,7 @@ final class Upload
         try {
             UnreadableBodyException::guard($this->send(...));
         } catch (UnreadableBodyException $failure) {
+            $this->sendJoined();
             $this->connection->fail($failure); // closes the connection, so that the server sees an incomplete request
         } finally {
             $this->connection->endUpload();
@@ -68,7 +74,7 @@ final class Upload
     {
         $sent = 0;
         while (!$this->mustStop() && !$this->body->eof()) {
-            $bytes = $this->body->read(self::READ_BYTES);
+            $bytes = $this->read();
             if ($bytes === '') {
                 if (!$this->body->eof()) {
                     (new Condition())->waitFor(self::EMPTY_READ_PAUSE);
@@ -80,10 +86,10 @@ final class Upload
                 $this->connection->send(substr($bytes, 0, $this->ensureGrown($this->size) - $sent));
                 break;
             }
-            $chunk = $this->size === null ? dechex(\strlen($bytes)) . "\r\n{$bytes}\r\n" : $bytes;
-            if (!$this->connection->send($chunk)) {
+            if (!$this->connection->send($this->size === null ? self::chunk($bytes) : $bytes)) {
                 return;
             }
+            $this->joinUntil = (int) hrtime(true) + JoiningStream::JOIN_NANOSECONDS;
         }
         if ($this->mustStop()) {
             return;
@@ -95,6 +101,35 @@ final class Upload
             $this->connection->write("0\r\n\r\n");
         }
         $this->isComplete = true;
+    }
+
+    /** Joins pieces only if the body is sent in chunks, so that a body that is too long is never sent. */
+    private function read(): string
+    {
+        if ($this->size !== null || !$this->body instanceof JoiningStream) {
+            return $this->body->read(self::READ_BYTES);
+        }
+        if (!$this->isSendQueued) {
+            $this->isSendQueued = true;
+            EventLoop::queue($this->sendJoined(...));
+        }
+
+        return $this->body->readJoined(self::READ_BYTES, $this->joinUntil);
+    }
+
+    /** Sends the pieces that {@see read()} has joined before it suspended the fiber. */
+    private function sendJoined(): void
+    {
+        $this->isSendQueued = false;
+        $bytes = $this->body instanceof JoiningStream ? $this->body->takeJoined() : '';
+        if ($bytes !== '' && !$this->mustStop()) {
+            $this->connection->write(self::chunk($bytes));
+        }
+    }
+
+    private static function chunk(string $bytes): string
+    {
+        return dechex(\strlen($bytes)) . "\r\n{$bytes}\r\n";
     }
 
     /** Returns the size. Throws unless the body is a file that has grown; then its first bytes are sent. */

@@ -7,13 +7,18 @@ namespace Spindle\Http\Internal\Message;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\ClientDisconnectedException;
 
-/** A body that is produced while it is sent. One read returns at most one piece, even if more bytes were requested. */
-final class IterableStream implements StreamInterface
+/** A body that is produced while it is sent. read() returns at most one piece, even if more bytes were requested. */
+final class IterableStream implements JoiningStream
 {
     use ReadOnlyStream;
 
     /** Maximum empty pieces that one read skips. Then read() returns '', so the caller can let other fibers run. */
     private const MAX_EMPTY_PIECES = 100;
+
+    private const MAX_JOINED_BYTES = 16_384;
+
+    /** Minimum nanoseconds of a pcntl_fork(). An iterator that yields sooner has not forked the process. */
+    private const MIN_FORK_NANOSECONDS = 20_000;
 
     /** @var \Iterator<mixed, mixed>|null null after the iterator's end, and when the stream is closed */
     private ?\Iterator $pieces;
@@ -30,9 +35,18 @@ final class IterableStream implements StreamInterface
 
     private int $position = 0;
 
+    /** Bytes that {@see readJoined()} has joined so far. */
+    private string $joined = '';
+
+    /** Time by hrtime() until which the current {@see readJoined()} joins pieces. */
+    private int $joinUntil = 0;
+
+    private readonly int|false $pid;
+
     /** @param iterable<string> $pieces */
     public function __construct(iterable $pieces)
     {
+        $this->pid = getmypid();
         while ($pieces instanceof \IteratorAggregate) {
             $pieces = $pieces->getIterator();
         }
@@ -54,6 +68,42 @@ final class IterableStream implements StreamInterface
         if ($this->offset === \strlen($this->piece)) {
             [$this->piece, $this->offset] = ['', 0];
         }
+
+        return $bytes;
+    }
+
+    public function readJoined(int $length, int $until): string
+    {
+        $this->joinUntil = $until;
+        $readAt = (int) hrtime(true);
+        $first = $this->joined = $this->read($length);
+        if ($first === '') {
+            return '';
+        }
+        $max = min($length, self::MAX_JOINED_BYTES);
+        while ($this->pieces !== null && \strlen($this->joined) < $max) {
+            $now = (int) hrtime(true);
+            if ($now >= $this->joinUntil || $now - $readAt > self::MIN_FORK_NANOSECONDS && $this->isInFork()) {
+                break;
+            }
+            $readAt = $now;
+            $this->advance($this->pieces);
+            $size = \strlen($this->piece);
+            if ($size === 0 || $this->joinUntil === 0 || \strlen($this->joined) + $size > $max) {
+                break;
+            }
+            $this->joined .= $this->piece;
+            $this->position += $size;
+            $this->piece = '';
+        }
+        $bytes = $this->takeJoined();
+
+        return $bytes !== '' ? $bytes : $this->read($length); // the next piece: another fiber has taken the others
+    }
+
+    public function takeJoined(): string
+    {
+        [$bytes, $this->joined, $this->joinUntil] = [$this->joined, '', 0];
 
         return $bytes;
     }
@@ -83,10 +133,15 @@ final class IterableStream implements StreamInterface
      */
     public function close(): void
     {
-        [$pieces, $this->pieces, $this->piece, $this->offset] = [$this->pieces, null, '', 0];
+        [$pieces, $this->pieces, $this->piece, $this->offset, $this->joined] = [$this->pieces, null, '', 0, ''];
         if ($pieces !== null && $this->started && !$this->running) {
             self::endGenerator($pieces);
         }
+    }
+
+    private function isInFork(): bool
+    {
+        return getmypid() !== $this->pid;
     }
 
     /** @param \Iterator<mixed, mixed> $pieces */
@@ -96,7 +151,8 @@ final class IterableStream implements StreamInterface
         try {
             $this->started ? $pieces->next() : $pieces->rewind();
         } finally {
-            [$this->started, $this->running] = [true, false];
+            $this->started = true;
+            $this->running = false;
         }
         if ($this->pieces === null) {
             self::endGenerator($pieces); // the stream was closed while the iterator ran

@@ -7,11 +7,12 @@ namespace Spindle\Http\Internal\Middleware;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ContentsStream;
 use Spindle\Http\Internal\Message\IterableStream;
+use Spindle\Http\Internal\Message\JoiningStream;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Http\Internal\Message\StreamSize;
 
 /** Compresses a body while it is read. Flushes each piece if the size is unknown, so that the piece is sent at once. */
-final class GzipStream implements StreamInterface
+final class GzipStream implements JoiningStream
 {
     use ReadOnlyStream;
 
@@ -28,6 +29,9 @@ final class GzipStream implements StreamInterface
     private ?\DeflateContext $deflate = null;
 
     private int $inputBytes = 0;
+
+    /** Time by hrtime() until which the current read joins pieces of the source. */
+    private int $joinUntil = 0;
 
     /** Whether the source was read to its end, or this stream was closed. */
     private bool $ended = false;
@@ -78,6 +82,31 @@ final class GzipStream implements StreamInterface
         return $bytes;
     }
 
+    public function readJoined(int $length, int $until): string
+    {
+        $this->joinUntil = $until;
+        try {
+            return $this->read($length);
+        } finally {
+            $this->joinUntil = 0;
+        }
+    }
+
+    public function takeJoined(): string
+    {
+        $this->joinUntil = 0;
+        $bytes = $this->source instanceof JoiningStream ? $this->source->takeJoined() : '';
+        if ($bytes === '') {
+            return '';
+        }
+        $this->inputBytes += \strlen($bytes);
+        $this->compress($bytes, $this->flush);
+        [$bytes, $this->output] = [$this->output, ''];
+        $this->position += \strlen($bytes);
+
+        return $bytes;
+    }
+
     public function eof(): bool
     {
         return $this->ended && $this->offset === \strlen($this->output);
@@ -111,7 +140,10 @@ final class GzipStream implements StreamInterface
             $this->source->seek($this->inputBytes);
         }
         $length = $this->size === null ? self::READ_BYTES : min(self::READ_BYTES, $this->size - $this->inputBytes);
-        $bytes = substr($this->source->read($length), 0, $length);
+        $bytes = $this->source instanceof JoiningStream
+            ? $this->source->readJoined($length, $this->joinUntil)
+            : $this->source->read($length);
+        $bytes = substr($bytes, 0, $length);
         $this->inputBytes += \strlen($bytes);
         if ($bytes === '' && !$this->source->eof()) {
             return null;

@@ -188,7 +188,7 @@ final class Connection implements TransportEvents
         if ($this->exchange !== null && !$this->exchange->responseStarted) {
             $this->responder->refuseNow(500, 'Internal Server Error', $this->exchange);
         } elseif (!$this->timed->closed) {
-            $this->transport->send($this->timed->outgoing);
+            $this->transport->send($this->timed->outgoing . ($this->timed->body?->takeJoined() ?? ''));
         }
         if (!$this->timed->closed) {
             $this->transport->end();

@@ -10,6 +10,7 @@ use Spindle\Http\Internal\Answer\EventStream;
 use Spindle\Http\Internal\Message\ContentsStream;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\IterableStream;
+use Spindle\Http\Internal\Message\JoiningStream;
 use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\LoopTurn;
@@ -20,8 +21,6 @@ final class OutgoingBody
     private const READ_BYTES = 262_144;
 
     private const MAX_COLLECTED_BYTES = 65_536;
-    /** After a piece was sent, further pieces are collected for this number of nanoseconds. */
-    private const COLLECT_NANOSECONDS = 1_000_000;
 
     /** After this number of nanoseconds of sending, the event loop serves other connections. */
     private const TURN_NANOSECONDS = 5_000_000;
@@ -41,6 +40,12 @@ final class OutgoingBody
     public bool $isSent = true;
 
     private readonly StreamInterface $stream;
+
+    /** Number of bytes that were read and framed. */
+    private int $sent = 0;
+
+    /** Time by hrtime() until which pieces are collected. */
+    private int $collectUntil = 0;
 
     /** Number of calls of close() that have not returned. When this number becomes 0, $closed is notified. */
     private int $closeCalls = 0;
@@ -87,7 +92,7 @@ final class OutgoingBody
 
     /**
      * Sends the body, unless the response has none. Pieces that follow one another quickly are collected. They are sent
-     * when they have enough bytes, when COLLECT_NANOSECONDS are over, or when this fiber suspends.
+     * when they have enough bytes, when JOIN_NANOSECONDS are over, or when this fiber suspends.
      *
      * @param \Generator<int, string> $pieces from {@see prepare()}
      */
@@ -102,30 +107,34 @@ final class OutgoingBody
         }
         $timed->flushSoon();
         $timed->enterStream();
-        $collectUntil = 0; // a time by hrtime()
+        $timed->body = $this;
         $hasSent = false;
         try {
             foreach ($pieces as $piece) {
                 $service->killIfForked(); // a fork must not send a piece
                 if ($piece !== '' && !$timed->closed) {
                     $timed->outgoing .= $piece;
-                    if (hrtime(true) < $collectUntil && \strlen($timed->outgoing) < self::MAX_COLLECTED_BYTES) {
-                        $timed->flushSoon();
-                    } else {
+                    if (
+                        hrtime(true) >= $this->collectUntil
+                        || \strlen($timed->outgoing) >= self::MAX_COLLECTED_BYTES
+                    ) {
                         $timed->flushStream();
                         $hasSent = true;
-                        $collectUntil = hrtime(true) + self::COLLECT_NANOSECONDS;
+                        $this->collectUntil = (int) hrtime(true) + JoiningStream::JOIN_NANOSECONDS;
                     }
                 }
                 if ($timed->closed) {
                     return;
                 }
+                $timed->flushSoon(); // in case this fiber suspends while it joins pieces
             }
         } catch (\Throwable $failure) {
             if ($hasSent) { // if no piece was sent, nothing is flushed, so that the caller can replace the response
                 $timed->flush();
             }
             throw $failure;
+        } finally {
+            $timed->body = null;
         }
         if ($hasSent) {
             $timed->flushStream();
@@ -150,11 +159,14 @@ final class OutgoingBody
      */
     public function pieces(?int $length, bool $chunked): \Generator
     {
-        $sent = $empty = 0;
+        $empty = 0;
         $turnStart = hrtime(true);
-        while ($sent !== $length && !$this->isAtEnd($sent)) {
-            $size = $length === null ? self::READ_BYTES : min(self::READ_BYTES, $length - $sent);
-            $piece = substr($this->stream->read($size), 0, $size);
+        while ($this->sent !== $length && !$this->isAtEnd($this->sent)) {
+            $size = $length === null ? self::READ_BYTES : min(self::READ_BYTES, $length - $this->sent);
+            $piece = $this->stream instanceof JoiningStream
+                ? $this->stream->readJoined($size, $this->collectUntil)
+                : $this->stream->read($size);
+            $piece = substr($piece, 0, $length === null ? $size : $length - $this->sent);
             if ($piece === '') {
                 yield '';
                 $empty === 0
@@ -168,24 +180,40 @@ final class OutgoingBody
                 continue;
             }
             $empty = 0;
-            $sent += \strlen($piece);
-            if ($sent === $length) {
+            $piece = $this->framed($piece, $chunked);
+            if ($this->sent === $length) {
                 StreamSize::ensureAtEnd($this->stream, $length);
             }
-            yield $chunked ? dechex(\strlen($piece)) . "\r\n{$piece}\r\n" : $piece;
+            yield $piece;
             if (hrtime(true) - $turnStart > self::TURN_NANOSECONDS) {
                 LoopTurn::await();
                 $turnStart = hrtime(true);
                 yield '';
             }
         }
-        if ($length !== null && $sent < $length) {
-            throw new \LengthException("The response body has {$sent} bytes instead of the announced {$length}");
+        if ($length !== null && $this->sent < $length) {
+            throw new \LengthException("The response body has {$this->sent} bytes instead of the announced {$length}");
         }
         if ($chunked) {
             yield "0\r\n\r\n";
         }
         IterableStream::finish($this->stream);
+    }
+
+    private function framed(string $piece, bool $chunked): string
+    {
+        $this->sent += \strlen($piece);
+
+        return $chunked ? dechex(\strlen($piece)) . "\r\n{$piece}\r\n" : $piece;
+    }
+
+    /** Returns the pieces that {@see pieces()} has read before it suspended its fiber, framed; '' for none. */
+    public function takeJoined(): string
+    {
+        $piece = $this->stream instanceof JoiningStream ? $this->stream->takeJoined() : '';
+        $piece = $this->length === null ? $piece : substr($piece, 0, $this->length - $this->sent);
+
+        return $piece === '' ? '' : $this->framed($piece, $this->chunked);
     }
 
     /** Ends an event stream when the server stops, because such a stream may have no end. The client reconnects. */

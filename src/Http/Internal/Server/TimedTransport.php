@@ -31,6 +31,9 @@ final class TimedTransport
     public string $outgoing = '';
     private bool $flushQueued = false;
 
+    /** The streamed response that is being sent; null for none. */
+    public ?OutgoingBody $body = null;
+
     public bool $closeAfterResponse = false;
 
     /** Whether the client has ended its side, and the server has received all bytes before the end. */
@@ -170,7 +173,11 @@ final class TimedTransport
     public function flush(): void
     {
         $this->flushQueued = false;
-        if ($this->outgoing !== '' && !$this->closed) {
+        if ($this->closed) {
+            return;
+        }
+        $this->outgoing .= $this->body?->takeJoined() ?? '';
+        if ($this->outgoing !== '') {
             $this->service->killIfForked();
             $isSent = $this->transport->send($this->outgoing);
             $this->outgoing = '';

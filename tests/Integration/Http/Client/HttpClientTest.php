@@ -662,6 +662,50 @@ final class HttpClientTest extends TestCase
         $server->close();
     }
 
+    public function testSmallPiecesOfABodyFormLongChunks(): void
+    {
+        $received = '';
+        $server = new ScriptedServer(static function (Socket $socket) use (&$received): void {
+            while (!str_ends_with($received, "\r\n0\r\n\r\n") && ($bytes = $socket->read()) !== null) {
+                $received .= $bytes;
+            }
+            $socket->write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        });
+        $body = RequestBody::stream(array_fill(0, 10_000, 'piece'));
+        $now = new RequestOptions(expectContinueBytes: \PHP_INT_MAX);
+        $response = $this->http()->request('POST', $server->url(), body: $body, options: $now);
+        self::assertSame('ok', (string) $response->getBody());
+        $server->close();
+
+        self::assertSame(10_000, substr_count($received, 'piece'));
+        self::assertLessThan(5_000, preg_match_all('/\r\n[1-9a-f][0-9a-f]*\r\n/', $received));
+    }
+
+    public function testPiecesOfABodyAreSentBeforeEachWaitOfTheIterator(): void
+    {
+        $gates = array_map(static fn(int $gate): DeferredFuture => new DeferredFuture(), range(1, 20));
+        $this->serve(static function (ServerRequestInterface $request) use ($gates): Response {
+            foreach ($gates as $gate) {
+                $text = '';
+                while (\strlen($text) < 9) {
+                    $text .= $request->getBody()->read(9 - \strlen($text));
+                }
+                self::assertSame('onetwosix', $text, 'while the iterator waits');
+                $gate->complete();
+            }
+
+            return Response::text('received');
+        });
+        $body = RequestBody::stream((static function () use ($gates): \Generator {
+            foreach ($gates as $gate) {
+                yield from ['one', 'two', 'six'];
+                $gate->getFuture()->await();
+            }
+        })());
+
+        self::assertSame('received', (string) $this->http()->request('POST', $this->url(), body: $body)->getBody());
+    }
+
     public function testCloseIsRefusedInARequestBodyOfTheSameClient(): void
     {
         $server = new ScriptedServer(static function (Socket $socket): void {

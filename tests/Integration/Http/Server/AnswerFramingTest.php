@@ -454,11 +454,11 @@ final class AnswerFramingTest extends HttpServerTestCase
         self::assertSame(['HTTP/3.0', 'upgrade, close'], [$last->header('upgrade'), $last->header('connection')]);
     }
 
-    public function testABodyOfUnknownLengthIsSentInAChunkPerPiece(): void
+    public function testABodyOfUnknownLengthIsSentInAChunkPerLongPiece(): void
     {
-        $response = $this->answer(Response::stream(['a', '', str_repeat('b', 300), 'c']));
+        $response = $this->answer(Response::stream(['a', '', str_repeat('b', 20_000), 'c']));
 
-        self::assertSame('a' . str_repeat('b', 300) . 'c', $response->body);
+        self::assertSame('a' . str_repeat('b', 20_000) . 'c', $response->body);
         self::assertSame(3, $response->chunks);
     }
 

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Server;
 
+use Amp\DeferredFuture;
 use Nyholm\Psr7\Factory\Psr17Factory;
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
@@ -82,6 +83,43 @@ final class CompressionTest extends HttpServerTestCase
 
         self::assertSame(str_repeat('once ', 1000), gzdecode($client->response()->body));
         self::assertSame(500, $client->response()->status, 'nothing would be taken for whole');
+    }
+
+    public function testSmallPiecesThatFollowOneAnotherAreCompressedTogether(): void
+    {
+        $rows = array_map(static fn(int $row): string => "{$row},name,2026\n", range(100_000_000, 100_000_999));
+        $this->serveCompressed(static fn(): ResponseInterface => Response::stream($rows, 'text/csv'));
+        $body = $this->client()->get('/', self::GZIP)->response()->body;
+
+        self::assertSame(implode('', $rows), gzdecode($body));
+        self::assertLessThan(8_000, \strlen($body), 'a flush after each row takes twice as many bytes');
+    }
+
+    public function testPiecesAreCompressedAndSentBeforeTheIteratorWaits(): void
+    {
+        /** @var list<DeferredFuture<null>> $gates */
+        $gates = [new DeferredFuture(), new DeferredFuture()];
+        $this->serveCompressed(static fn(): Response => Response::stream((static function () use ($gates): \Generator {
+            foreach ($gates as $gate) {
+                yield from ['one', 'two', 'six'];
+                $gate->getFuture()->await();
+            }
+        })(), 'text/csv'));
+        $client = $this->client()->get('/', self::GZIP);
+        $inflate = inflate_init(\ZLIB_ENCODING_GZIP);
+        \assert($inflate !== false);
+
+        $client->until("\r\n\r\n");
+        foreach ($gates as $gate) {
+            $text = '';
+            while (\strlen($text) < 9) {
+                $text .= inflate_add($inflate, $client->bytes((int) hexdec($client->until("\r\n"))));
+                $client->bytes(2);
+            }
+            self::assertSame('onetwosix', $text, 'while the iterator waits');
+            $gate->complete();
+        }
+        self::assertStringEndsWith("\r\n0", $client->until("\r\n\r\n"));
     }
 
     /** @param \Closure(ServerRequestInterface): ResponseInterface $handler */

@@ -64,9 +64,65 @@ final class StreamingTest extends HttpServerTestCase
         $client = $this->client()->get('/');
 
         $client->until("\r\n\r\n");
-        self::assertSame("3\r\none\r\n3\r\ntwo\r\n3\r\nsix\r\n", $client->bytes(24));
+        self::assertSame('onetwosix', self::chunksOf(9, $client), 'while the iterator waits');
         $gate->complete();
         self::assertSame("0\r\n\r\n", $client->bytes(5));
+    }
+
+    public function testPiecesAreSentBeforeEachWaitOfTheIterator(): void
+    {
+        $gates = array_map(static fn(int $gate): DeferredFuture => new DeferredFuture(), range(1, 20));
+        $this->serve(static fn(): Response => Response::stream((static function () use ($gates): \Generator {
+            foreach ($gates as $gate) {
+                yield 'two';
+                yield 'six';
+                yield '';
+                yield 'ten';
+                $gate->getFuture()->await();
+            }
+        })()));
+        $client = $this->client()->get('/');
+
+        $client->until("\r\n\r\n");
+        foreach ($gates as $gate) {
+            self::assertSame('twosixten', self::chunksOf(9, $client));
+            $gate->complete();
+        }
+        self::assertSame("0\r\n\r\n", $client->bytes(5));
+    }
+
+    #[TestWith(['HTTP/1.1', '6'])]
+    #[TestWith(['HTTP/1.1', '8'])]
+    #[TestWith(['HTTP/1.0', null])]
+    public function testPiecesWithoutChunksAreSentBeforeTheIteratorWaits(string $version, ?string $length): void
+    {
+        $headers = $length === null ? [] : ['Content-Length' => $length];
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $this->serve(static fn(): Response => Response::stream((static function () use ($gate): \Generator {
+            yield from ['one', 'two'];
+            $gate->getFuture()->await();
+            yield 'cd';
+        })(), headers: $headers));
+        $client = $this->client()->send("GET / {$version}\r\nHost: a\r\nConnection: close\r\n\r\n");
+
+        $client->until("\r\n\r\n");
+        self::assertSame('onetwo', $client->bytes(6), 'while the iterator waits');
+        $gate->complete();
+        self::assertSame($length === '6' ? '' : 'cd', $client->rest());
+    }
+
+    public function testSmallPiecesThatFollowOneAnotherFormLongChunks(): void
+    {
+        $this->serve(static fn(): Response => Response::stream((static function (): \Generator {
+            for ($piece = 0; $piece < 10_000; ++$piece) {
+                yield 'piece';
+            }
+        })()));
+        $response = $this->client()->get('/')->response();
+
+        self::assertSame(str_repeat('piece', 10_000), $response->body);
+        self::assertLessThan(5_000, $response->chunks);
     }
 
     public function testSmallPiecesThatFollowOneAnotherAreSentTogether(): void
@@ -493,5 +549,17 @@ final class StreamingTest extends HttpServerTestCase
             'an answer without its body would be taken for whole',
         );
         self::assertCount(2, $this->log()->failures());
+    }
+
+    /** Returns the data of the next chunks, which must have $bytes bytes together. */
+    private static function chunksOf(int $bytes, RawClient $client): string
+    {
+        $data = '';
+        while (\strlen($data) < $bytes) {
+            $data .= $client->bytes((int) hexdec($client->until("\r\n")));
+            self::assertSame("\r\n", $client->bytes(2));
+        }
+
+        return $data;
     }
 }

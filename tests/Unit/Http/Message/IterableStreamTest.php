@@ -48,6 +48,123 @@ final class IterableStreamTest extends TestCase
         self::assertSame([$pieces, ''], [$read, $stream->read(100)]);
     }
 
+    public function testPiecesAreJoinedAsFarAsTheyFit(): void
+    {
+        $pieces = ['ab', 'c', '', str_repeat('d', 16_381), 'efg', 'h', str_repeat('i', 16_384), 'j'];
+        $stream = new IterableStream($pieces);
+        $read = [];
+        $position = 0;
+        while (!$stream->eof()) {
+            $read[] = $piece = $stream->readJoined(65_536, \PHP_INT_MAX);
+            self::assertSame($position += \strlen($piece), $stream->tell());
+        }
+
+        self::assertSame(['abc', "{$pieces[3]}efg", 'h', $pieces[6], 'j'], $read);
+    }
+
+    public function testNoMoreBytesAreJoinedThanRequested(): void
+    {
+        $asked = 0;
+        $pieces = static function () use (&$asked): \Generator {
+            for (; ; ++$asked) {
+                yield 'ab';
+            }
+        };
+        $stream = new IterableStream($pieces());
+
+        self::assertSame(['abab', 1], [$stream->readJoined(4, \PHP_INT_MAX), $asked]);
+        self::assertSame(['a', 2], [$stream->readJoined(1, \PHP_INT_MAX), $asked]);
+        self::assertSame(['b', 3], [$stream->readJoined(2, \PHP_INT_MAX), $asked], 'the next piece does not fit');
+    }
+
+    public function testWithoutTimePiecesAreNotJoined(): void
+    {
+        $stream = new IterableStream(['a', 'b', 'c']);
+
+        self::assertSame(['a', 'b'], [$stream->readJoined(100, 0), $stream->readJoined(100, 0)]);
+    }
+
+    public function testJoinedPiecesCanBeTakenWhileTheIteratorWaits(): void
+    {
+        $stream = new IterableStream((static function (): \Generator {
+            yield from ['a', 'b'];
+            \Fiber::suspend();
+            yield from ['c', 'd'];
+        })());
+        $read = new \Fiber(static fn(): string => $stream->readJoined(100, \PHP_INT_MAX));
+        $read->start();
+
+        self::assertSame(['ab', ''], [$stream->takeJoined(), $stream->takeJoined()]);
+        $read->resume();
+        self::assertSame('c', $read->getReturn(), 'what is read after the wait does not wait again');
+        self::assertSame(['d', true], [$stream->readJoined(100, \PHP_INT_MAX), $stream->eof()]);
+        self::assertSame(4, $stream->tell());
+    }
+
+    public function testAPieceAfterAWaitIsNotJoined(): void
+    {
+        $stream = new IterableStream((static function (): \Generator {
+            \Fiber::suspend();
+            yield 'a';
+            \Fiber::suspend();
+            yield 'b';
+        })());
+        $read = new \Fiber(static fn(): string => $stream->readJoined(100, \PHP_INT_MAX));
+        $read->start();
+        self::assertSame('', $stream->takeJoined());
+        $read->resume();
+
+        self::assertSame('a', $read->getReturn(), 'nothing would take it during the next wait');
+    }
+
+    public function testTheEndMayFollowJoinedPiecesThatWereTaken(): void
+    {
+        $stream = new IterableStream((static function (): \Generator {
+            yield from ['a', 'b'];
+            \Fiber::suspend();
+        })());
+        $read = new \Fiber(static fn(): string => $stream->readJoined(100, \PHP_INT_MAX));
+        $read->start();
+        self::assertSame('ab', $stream->takeJoined());
+        $read->resume();
+
+        self::assertSame(['', true], [$read->getReturn(), $stream->eof()]);
+    }
+
+    public function testJoinedPiecesAreDroppedWhenTheStreamIsClosed(): void
+    {
+        $ended = false;
+        $stream = new IterableStream((static function () use (&$ended): \Generator {
+            try {
+                yield from ['a', 'b'];
+                \Fiber::suspend();
+                yield 'c';
+            } finally {
+                $ended = true;
+            }
+        })());
+        $read = new \Fiber(static fn(): string => $stream->readJoined(100, \PHP_INT_MAX));
+        $read->start();
+        $stream->close();
+        $read->resume();
+
+        self::assertSame(['', '', true], [$stream->takeJoined(), $read->getReturn(), $ended]);
+    }
+
+    public function testPiecesBeforeAnExceptionAreKept(): void
+    {
+        $stream = new IterableStream((static function (): \Generator {
+            yield from ['a', 'b'];
+            throw new \RuntimeException('No more rows');
+        })());
+        try {
+            $stream->readJoined(100, \PHP_INT_MAX);
+            self::fail('No exception was thrown');
+        } catch (\RuntimeException $failure) {
+            self::assertSame(['No more rows', 'ab'], [$failure->getMessage(), $stream->takeJoined()]);
+        }
+    }
+
     public function testAPieceThatIsNotAStringIsReported(): void
     {
         /** @var iterable<string> $pieces */
