@@ -7,8 +7,8 @@ namespace Spindle\Remote;
 use Spindle\SpindleException;
 
 /**
- * The engine does not know a job: the job was never submitted or was cancelled, its outcome expired, or the engine lost
- * its data.
+ * The engine does not know a job: the job was never submitted or was removed from the queue, its outcome expired, or
+ * the engine lost its data.
  *
  * Also thrown when items of a generator task are gone, because another reader took them or they have expired. Also
  * thrown when no agent reports the end of a cancelled command in time.
@@ -20,7 +20,7 @@ final class JobLostException extends \RuntimeException implements SpindleExcepti
         return new self(
             "The queue {$queue} does not have the job "
                 . Job::givenId($id)
-                . ' or its outcome: the job was never submitted, was cancelled, its outcome has expired, or the engine '
+                . ' or its outcome: the job was never submitted, was removed, its outcome has expired, or the engine '
                 . 'has lost its data. '
                 . "If the job has failed, spindle queue show {$queue} " . Job::givenId($id) . ' shows its dead letter.',
         );

@@ -150,9 +150,15 @@ final class QueueClient
             JobStatus::Cancelled => $isRepeated, // the first request has cancelled the job, and its answer was lost
             default => false,
         };
-        $timeout = $this->options->brokerRetryTimeout;
 
-        return $this->request(static fn(): bool => ReconnectBackoff::retry($timeout, $request), $cancellation);
+        return $this->request(function () use ($id, $request): bool {
+            $outbox = $this->queueOrThrow()->outbox;
+            if ($outbox->isPending($id)) {
+                $outbox->flush(); // the engine can't cancel a job that it does not have yet
+            }
+
+            return ReconnectBackoff::retry($this->options->brokerRetryTimeout, $request);
+        }, $cancellation);
     }
 
     /**

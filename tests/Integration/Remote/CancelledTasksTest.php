@@ -6,6 +6,7 @@ namespace Spindle\Tests\Integration\Remote;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use Amp\Future;
 use Amp\TimeoutCancellation;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
@@ -48,8 +49,7 @@ final class CancelledTasksTest extends TidyTestCase
         $other = $executor->attach($id);
         $cancellation->cancel();
 
-        $ended = self::thrown(CancelledException::class, static fn() => $wait->await(new TimeoutCancellation(5.0)));
-        self::assertNotInstanceOf(JobCancelledException::class, $ended);
+        self::assertEndedByItsCancellation($wait);
         self::assertSame(JobStatus::Running, $executor->status($id));
         $gate->open();
         self::assertSame(['task', 'task'], [$executor->attach($id)->await(), $other->await()]);
@@ -74,7 +74,7 @@ final class CancelledTasksTest extends TidyTestCase
         $next = async($items->next(...));
         $cancellation->cancel();
 
-        self::thrown(CancelledException::class, static fn() => $next->await(new TimeoutCancellation(5.0)));
+        self::assertEndedByItsCancellation($next);
         unset($items);
         $gate->open();
         Eventually::holds(static fn(): bool => $executor->status($id) === JobStatus::Done, 'it has ended', 20.0);
@@ -147,6 +147,10 @@ final class CancelledTasksTest extends TidyTestCase
         $cancelled = self::thrown(JobCancelledException::class, $wait->await(...));
         self::assertSame($first, $cancelled->id);
         self::assertSame([JobStatus::Cancelled, false], [$executor->status($first), $executor->cancel($first)]);
+        // An agent of the version before stores no such key.
+        Redis::shared()->command('DEL', "spindle:{{$this->queue}}:cancelled:{$first}");
+        self::assertSame(JobStatus::Done, $executor->status($first));
+        self::thrown(JobCancelledException::class, $executor->attach($first)->await(...));
         $gate->awaitTasks(2);
         $gate->open();
 
@@ -217,6 +221,14 @@ final class CancelledTasksTest extends TidyTestCase
         self::thrown(JobCancelledException::class, static fn() => $submitted->await(new TimeoutCancellation(5.0)));
         self::assertSame([true, true], $mapped->await(new TimeoutCancellation(5.0)));
         self::assertTrue($command->await(new TimeoutCancellation(5.0)));
+    }
+
+    /** @param Future<mixed> $wait */
+    private static function assertEndedByItsCancellation(Future $wait): void
+    {
+        $ended = self::thrown(CancelledException::class, static fn() => $wait->await(new TimeoutCancellation(5.0)));
+        self::assertNotInstanceOf(JobCancelledException::class, $ended);
+        self::assertNull($ended->getPrevious(), 'no timeout');
     }
 
     private function statistic(string $name): int

@@ -184,6 +184,35 @@ final class RemoteExecutorTest extends TestCase
         self::assertSame([], $answers);
     }
 
+    public function testACancellationFollowsADispatchWhoseWaitWasCancelled(): void
+    {
+        $calls = [];
+        $broker = self::createStub(Broker::class);
+        $broker->method('submit')->willReturnCallback(static function () use (&$calls): SubmitResult {
+            $calls[] = 'submit';
+
+            return \count($calls) > 1
+                ? new SubmitResult(1)
+                : throw BrokerUnavailableException::at('localhost', 'the connection broke');
+        });
+        $broker->method('cancelAndRecord')->willReturnCallback(static function () use (&$calls): array {
+            $calls[] = 'cancel';
+
+            return ['id' => JobStatus::Waiting];
+        });
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+        $cancellation = new DeferredCancellation();
+        $dispatch = Async::run(
+            static fn(): string => $executor->dispatch('time', 'id', cancellation: $cancellation->getCancellation()),
+        );
+        delay(0.001);
+        $cancellation->cancel();
+        $dispatch->ignore();
+
+        self::assertTrue($executor->cancel('id'));
+        self::assertSame(['submit', 'submit', 'cancel'], $calls);
+    }
+
     public function testACancelledCallOfCancelEndsImmediately(): void
     {
         /** @var DeferredFuture<array<string, JobStatus>> $answer */
