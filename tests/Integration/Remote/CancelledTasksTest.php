@@ -17,7 +17,6 @@ use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteCommands;
 use Spindle\Remote\RemoteExecutor;
-use Spindle\Tests\Async;
 use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Eventually;
@@ -164,26 +163,22 @@ final class CancelledTasksTest extends TidyTestCase
         $executor = $this->executor();
         $other = $this->executor();
         $this->agent($this->queue, 2);
-        $waits = $cancellations = [];
-        for ($i = 0; $i < 300; ++$i) {
-            $id = "job-{$i}";
-            $waits[$id] = async(static function () use ($executor, $id): mixed {
-                $executor->dispatch(static fn(): string => $id, $id);
-
-                return $executor->attach($id)->await();
-            });
-            $cancellations[$id] = async($other->cancel(...), $id);
-            Async::run(static fn() => null)->await(); // lets requests and agents proceed
+        $waits = $wereUnfinished = [];
+        for ($i = 0; $i < 100; ++$i) {
+            $id = $executor->dispatch(static fn(): string => "job-{$i}", "job-{$i}");
+            $waits[$id] = $executor->attach($id);
+            $hasBegun = static fn(): bool => $i % 5 === 0 || $other->status($id) !== JobStatus::Waiting;
+            Eventually::holds($hasBegun, 'an agent has claimed it', 20.0);
+            $wereUnfinished[$id] = $other->cancel($id);
         }
         $outcomes = ['done' => 0, 'cancelled' => 0];
         foreach ($waits as $id => $wait) {
-            $wasUnfinished = $cancellations[$id]->await();
             try {
                 self::assertSame($id, $wait->await(new TimeoutCancellation(20.0)));
                 $expected = JobStatus::Done;
             } catch (JobCancelledException $cancelled) {
                 self::assertSame($id, $cancelled->id);
-                self::assertTrue($wasUnfinished);
+                self::assertTrue($wereUnfinished[$id]);
                 $expected = JobStatus::Cancelled;
             }
             ++$outcomes[$expected->value];
