@@ -8,6 +8,9 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
+use Psr\Log\AbstractLogger;
+use Revolt\EventLoop;
+use Spindle\Cli\Internal\Work\WorkerTrial;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
@@ -23,11 +26,13 @@ use Spindle\Remote\SigningKeys;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Streams;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\WorkerPoolOptions;
 use Symfony\Component\Process\Process;
 
 use function Amp\async;
@@ -720,6 +725,30 @@ final class WorkTest extends TestCase
         Eventually::holds(static fn(): bool => !$process->isRunning(), 'the agent ends');
         self::assertSame(0, $process->getExitCode(), $process->getErrorOutput());
         self::assertStringNotContainsString('Serving', $process->getErrorOutput());
+    }
+
+    public function testASignalThatArrivesWhileTheFirstWorkerIsStartedIsHandled(): void
+    {
+        self::assertSame(1, Host::call(self::class . '::signalAtTheFirstStart'));
+    }
+
+    public static function signalAtTheFirstStart(): int
+    {
+        $count = 0;
+        EventLoop::onSignal(\SIGHUP, static function () use (&$count): void {
+            ++$count;
+        });
+        $logger = new class extends AbstractLogger {
+            public function log(mixed $level, string|\Stringable $message, array $context = []): void
+            {
+                if ($message === 'Worker {id} was started') {
+                    posix_kill((int) getmypid(), \SIGHUP);
+                }
+            }
+        };
+        (new WorkerTrial(new WorkerPoolOptions(logger: $logger)))->run();
+
+        return $count;
     }
 
     public function testTheLogAndTheDeadLetterOfAFailureWithoutAnExceptionNameTheTask(): void

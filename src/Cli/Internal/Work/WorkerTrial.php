@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Work;
 
+use Spindle\Internal\Async\LoopTurn;
 use Spindle\SpindleException;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
@@ -25,6 +26,7 @@ final class WorkerTrial
     {
         $this->pool = $pool = new WorkerPool(1, 0, $this->options);
         try {
+            LoopTurn::await(); // before this turn of the event loop, a signal would end this process
             $pool->submit('getmypid')->await();
             $pool->close();
         } finally {
