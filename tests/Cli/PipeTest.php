@@ -176,6 +176,19 @@ final class PipeTest extends SpindleCommandTestCase
         self::assertOutcome(0, "36700158\n36700158\n3599684\n", $process);
     }
 
+    public function testAFileOfUnknownSizeHasNoParts(): void
+    {
+        $process = $this->shell('$SPINDLE run --pipe-part -a /proc/self/stat wc -c');
+
+        self::assertOutcome(
+            255,
+            '',
+            $process,
+            "spindle: option --pipe-part: '/proc/self/stat' is not a file whose parts can be read; use --pipe with"
+                . " < FILE\n",
+        );
+    }
+
     public function testARegularExpressionNeedsNoIniSet(): void
     {
         $process = $this->shell(

@@ -37,7 +37,9 @@ final class PartedFile
     public static function open(string $path): self
     {
         $file = is_file($path) ? @fopen($path, 're') : false;
-        if ($file === false) {
+        // A file of /proc or /sys has bytes, although its size is 0.
+        $hasSize = $file !== false && ((fstat($file)['size'] ?? 0) > 0 || (string) @fread($file, 1) === '');
+        if (!$hasSize) {
             throw new UsageException(
                 "option --pipe-part: '{$path}' is not a file whose parts can be read; use --pipe with < FILE",
             );
