@@ -22,6 +22,7 @@ final class OutcomeBody
     private const COMMAND = 5;
     private const ITEMS = 6;
     private const PAYLOAD_TOO_LARGE = 7;
+    private const ITEMS_TOO_LARGE = 8;
 
     /** @param int|null $itemCount number of stored items of a generator; null for other tasks */
     public static function ofTask(int $attempts, ?int $itemCount, string $bytes): string
@@ -38,7 +39,9 @@ final class OutcomeBody
     public static function itemCount(string $outcome): ?int
     {
         /** @var array{kind: int, items?: int} $head */
-        $head = \ord($outcome[0]) === self::ITEMS ? unpack('Ckind/Vattempts/Vitems', $outcome) : ['kind' => 0];
+        $head = \in_array(\ord($outcome[0]), [self::ITEMS, self::ITEMS_TOO_LARGE], true)
+            ? unpack('Ckind/Vattempts/Vitems', $outcome)
+            : ['kind' => 0];
 
         return $head['items'] ?? null;
     }
@@ -66,6 +69,14 @@ final class OutcomeBody
         return pack('CV', $kind, 0) . $refused->getMessage();
     }
 
+    /** @param int|null $itemCount number of stored items of a generator; null for other tasks */
+    public static function tooLarge(ResultTooLargeException $tooLarge, ?int $itemCount): string
+    {
+        return $itemCount === null
+            ? self::refused($tooLarge)
+            : pack('CVV', self::ITEMS_TOO_LARGE, 0, $itemCount) . $tooLarge->getMessage();
+    }
+
     /**
      * @param mixed $key key of the task's input in a map() call
      *
@@ -87,6 +98,7 @@ final class OutcomeBody
             self::COMMAND => $rest,
             self::PAYLOAD_TOO_LARGE => throw PayloadTooLargeException::withMessage($rest),
             self::TOO_LARGE => throw ResultTooLargeException::withMessage($rest),
+            self::ITEMS_TOO_LARGE => throw ResultTooLargeException::withMessage(substr($rest, 4)),
             self::ITEMS => PortableOutcome::read(substr($rest, 4), $head['attempts'], $key),
             default => PortableOutcome::read($rest, $head['attempts'], $key),
         };

@@ -132,7 +132,7 @@ final class SettlementFactory
 
             $reason = $job->body->named($tooLarge->getMessage());
 
-            return $this->dead($job, $job->attempt(), OutcomeBody::refused($tooLarge), $reason);
+            return $this->dead($job, $job->attempt(), OutcomeBody::tooLarge($tooLarge, $job->itemCount), $reason);
         }
         if (PortableOutcome::isSuccess($outcome)) {
             return $this->settlement(

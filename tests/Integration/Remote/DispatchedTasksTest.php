@@ -539,6 +539,37 @@ final class DispatchedTasksTest extends TidyTestCase
         $items->next();
     }
 
+    #[TestWith([true])]
+    #[TestWith([false])]
+    public function testALaterReaderHasTheItemsBeforeAnItemOrAReturnValueThatIsTooLarge(bool $isItem): void
+    {
+        $executor = $this->executor();
+        $id = $executor->dispatch(static function () use ($isItem): \Generator {
+            yield 'a' => 1;
+            yield 'b' => 2;
+            $large = str_repeat('x', (16 << 20) + 1);
+            if ($isItem) {
+                yield $large;
+            }
+
+            return $large;
+        });
+        $this->agent($this->queue);
+        Eventually::holds(fn(): bool => $this->statistic('died_total') === 1, 'it is over');
+        $items = $this->executor()->attach($id)->await();
+        self::assertInstanceOf(\Generator::class, $items);
+        $seen = [];
+        try {
+            foreach ($items as $key => $item) {
+                $seen[] = [$key, $item];
+            }
+            self::fail('The items end with an exception');
+        } catch (ResultTooLargeException $tooLarge) {
+            self::assertStringContainsString('The limit of its agent is 16777216', $tooLarge->getMessage());
+        }
+        self::assertEquals([['a', 1], ['b', 2]], $seen);
+    }
+
     public function testTheItemsOfAFinishedGeneratorAreKeptForALaterReader(): void
     {
         $executor = $this->executor();
