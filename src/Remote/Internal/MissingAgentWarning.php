@@ -34,9 +34,14 @@ final class MissingAgentWarning
         $this->stop();
     }
 
-    public function start(Broker $broker): void
+    public function ofFork(): self
     {
-        if (!$this->isWaiting && !$this->isLogged) {
+        return new self($this->logger, $this->queue);
+    }
+
+    public function start(?Broker $broker): void
+    {
+        if ($broker !== null && !$this->isWaiting && !$this->isLogged) {
             $this->isWaiting = true;
             $this->checkAfter(self::DELAY_SECONDS, $broker);
         }

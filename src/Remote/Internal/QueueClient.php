@@ -38,9 +38,6 @@ final class QueueClient
 
     private RemoteActivity $activity;
 
-    /** Null without a logger. */
-    private readonly ?MissingAgentWarning $missingAgents;
-
     public readonly JobCodec $codec;
 
     public function __construct(
@@ -52,8 +49,8 @@ final class QueueClient
     ) {
         $this->codec = new JobCodec($queue, $keys, $retryPolicy, $options);
         $this->brokerClient = BrokerClient::of($broker);
-        $this->activity = new RemoteActivity();
-        $this->missingAgents = $options->logger === null ? null : new MissingAgentWarning($options->logger, $queue);
+        $logger = $options->logger;
+        $this->activity = new RemoteActivity($logger === null ? null : new MissingAgentWarning($logger, $queue));
     }
 
     /**
@@ -90,9 +87,7 @@ final class QueueClient
      */
     public function commandJob(#[\SensitiveParameter] string $code): Job
     {
-        $body = JobBody::ofCommand($this->head($code));
-
-        return $this->codec->encodeJob($this->clientOrThrow()->newId(), $body);
+        return $this->codec->encodeJob($this->clientOrThrow()->newId(), JobBody::ofCommand($this->head($code)));
     }
 
     /**
@@ -105,9 +100,7 @@ final class QueueClient
      */
     public function send(array $jobs, OutcomeReceiver $waiter): int
     {
-        return $this->activity->request(
-            fn(): int => $this->listening()->submit($this, $jobs, $waiter),
-        );
+        return $this->activity->request(fn(): int => $this->listening()->submit($this, $jobs, $waiter));
     }
 
     /**
@@ -129,9 +122,10 @@ final class QueueClient
     /** @throws BrokerException|CancelledException */
     public function status(string $id, ?Cancellation $cancellation): ?JobStatus
     {
-        $request = fn(): ?JobStatus => $this->clientOrThrow()->broker->status($this->queue, $id);
-
-        return $this->request($request, $cancellation);
+        return $this->request(
+            fn(): ?JobStatus => $this->clientOrThrow()->broker->status($this->queue, $id),
+            $cancellation,
+        );
     }
 
     /**
@@ -310,19 +304,13 @@ final class QueueClient
     /** Registers work that will await outcomes. {@see close()} waits for registered work, and {@see kill()} ends it. */
     public function begin(OutcomeReceiver $work): void
     {
-        $this->activity->begin($work);
-        if ($this->missingAgents !== null && $this->brokerClient !== null) {
-            $this->missingAgents->start($this->brokerClient->broker);
-        }
+        $this->activity->begin($work, $this->brokerClient?->broker);
     }
 
     /** Unregisters work when its outcome has arrived. Further calls have no effect. */
     public function end(OutcomeReceiver $work): void
     {
         $this->activity->end($work);
-        if (!$this->activity->hasWork()) {
-            $this->missingAgents?->stop();
-        }
     }
 
     /** @throws ExecutorClosedException */
@@ -392,7 +380,6 @@ final class QueueClient
     {
         $queue = $this->shared();
         $this->activity->kill(ExecutorClosedException::jobsCancelled());
-        $this->missingAgents?->stop();
         $queue?->outbox->abandon($this, ExecutorClosedException::unconfirmed());
         $this->brokerClient = null;
         $ids = $queue?->removeWaitersOf($this) ?? [];

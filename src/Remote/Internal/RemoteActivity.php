@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Remote\Broker;
 use Spindle\Worker\ExecutorClosedException;
 
 /** Tracks an executor's unfinished work and unanswered requests. {@see close()} waits until both have ended. */
@@ -21,11 +22,14 @@ final class RemoteActivity
     /** Fibers that wait in {@see close()}; null before the first wait. */
     private ?FiberQueue $closing = null;
 
-    public function __construct(private bool $isClosed = false) {}
+    public function __construct(
+        private readonly ?MissingAgentWarning $missingAgents,
+        private bool $isClosed = false,
+    ) {}
 
     public function ofFork(): self
     {
-        return new self($this->isClosed);
+        return new self($this->missingAgents?->ofFork(), $this->isClosed);
     }
 
     /** @throws ExecutorClosedException */
@@ -36,19 +40,18 @@ final class RemoteActivity
         }
     }
 
-    public function begin(OutcomeReceiver $work): void
+    public function begin(OutcomeReceiver $work, ?Broker $broker): void
     {
         $this->work[spl_object_id($work)] = $work;
-    }
-
-    public function hasWork(): bool
-    {
-        return $this->work !== [];
+        $this->missingAgents?->start($broker);
     }
 
     public function end(OutcomeReceiver $work): void
     {
         unset($this->work[spl_object_id($work)]);
+        if ($this->work === []) {
+            $this->missingAgents?->stop();
+        }
         $this->wakeIfIdle();
     }
 
@@ -108,6 +111,7 @@ final class RemoteActivity
             $work->kill($reason);
         }
         $this->work = [];
+        $this->missingAgents?->stop();
         $this->closing?->wakeAll();
     }
 
