@@ -350,8 +350,7 @@ final class QueueClient
     }
 
     /**
-     * Waits at most {@see retryTimeout()} seconds until the engine has confirmed the cancellations. {@see kill()} ends
-     * the wait.
+     * Waits up to {@see retryTimeout()} seconds until the engine confirms the cancellations. kill() ends the wait.
      *
      * @throws CancelledException
      */
