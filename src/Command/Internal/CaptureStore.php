@@ -11,10 +11,8 @@ use Spindle\Internal\UnlinkedFile;
 /** Counts the memory and the files of a pool's captured output, and opens the files. */
 final class CaptureStore
 {
-    /** Maximum bytes in memory of one output. A longer output is in a file. */
     private const MAX_OUTPUT_MEMORY_BYTES = 1 << 20;
 
-    /** Maximum bytes in memory of all outputs of a pool together. */
     private const MAX_POOL_MEMORY_BYTES = 64 << 20;
 
     /** The outputs of a pool use at most the memory_limit divided by this number. */

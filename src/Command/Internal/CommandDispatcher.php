@@ -55,7 +55,6 @@ final class CommandDispatcher implements AttemptEvents
     /** Fibers that wait in {@see close()} until all commands have outcomes. */
     private readonly FiberQueue $closing;
 
-    /** Null if the pool has no delay between two starts. */
     private readonly ?DelayedStarts $delayedStarts;
 
     /** @var array<int, PendingCommand> ended commands with output that is still being delivered, by id */

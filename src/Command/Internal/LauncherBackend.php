@@ -325,7 +325,6 @@ final class LauncherBackend implements CommandBackend
         }
     }
 
-    /** Returns whether a launcher has more commands than slots. */
     private function haveWaitingCommands(): bool
     {
         return array_filter($this->launchers->all(), static fn(Launcher $one): bool => $one->excess() > 0) !== [];

@@ -125,7 +125,6 @@ final class Sink
         }
     }
 
-    /** Writes to the stream. Waits in the event loop while the stream is full. */
     private function writeToStream(string $bytes): void
     {
         $stream = $this->target;

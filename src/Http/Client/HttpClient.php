@@ -54,7 +54,6 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 {
     use NotCopyable;
 
-    /** Seconds between two checks for unread bodies while the client is being closed. */
     private const UNREAD_CHECK_INTERVAL = 0.25;
 
     private readonly OriginPools $pools;
@@ -436,7 +435,6 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         return $request->withFields($fields)->withCookies($cookies);
     }
 
-    /** After a fork, resets the state that this process has inherited from its parent. */
     private function forgetParent(): void
     {
         if ($this->pools->leaveToParent()) {

@@ -29,7 +29,6 @@ final class LauncherChild
     /** Nanoseconds that {@see close()} waits for the exit of the launcher before it kills the launcher. */
     private const CLOSE_TIMEOUT_NANOSECONDS = 5_000_000_000;
 
-    /** Exit code of the child process if the system could not execute PHP. */
     private const NOT_EXECUTED = 127;
 
     private const SIGKILL = 9;

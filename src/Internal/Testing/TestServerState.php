@@ -11,10 +11,8 @@ use Spindle\Internal\Warnings;
 /** Finds and kills the processes of a temporary server, and removes the directory of the server. */
 final class TestServerState
 {
-    /** Maximum seconds for which the removal is repeated while files remain. */
     private const REMOVAL_TIMEOUT = 0.7;
 
-    /** Maximum seconds for which SIGKILL is repeated while processes are left. */
     private const KILL_TIMEOUT = 5.0;
 
     private const SIGKILL = 9;

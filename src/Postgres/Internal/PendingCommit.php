@@ -20,7 +20,6 @@ use Spindle\Postgres\Result;
  */
 final class PendingCommit
 {
-    /** Seconds without an answer after which a warning is logged. */
     private const WARN_AFTER_SECONDS = 60;
 
     /** @var \WeakMap<Session, self>|null the object that serves all commits of a session */

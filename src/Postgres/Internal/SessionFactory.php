@@ -122,7 +122,6 @@ final class SessionFactory
 
     private readonly SchemaChanges $schemaChanges;
 
-    /** Number of sessions opened so far. The log identifies each session by its number. */
     private int $openedCount = 0;
 
     public function __construct(private readonly PostgresOptions $options)

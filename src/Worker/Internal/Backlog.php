@@ -186,7 +186,6 @@ final class Backlog
         return true;
     }
 
-    /** Removes all tasks of a map whose loop was left. These tasks get no outcome. */
     public function drop(Source $source): void
     {
         $batches = $this->batches;

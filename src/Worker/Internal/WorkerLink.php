@@ -41,7 +41,6 @@ final class WorkerLink implements FrameHandler
     /** @var (\Closure(): bool)|null the reservation, while it waits */
     private ?\Closure $reservation = null;
 
-    /** Process that owns the socket. A fork shares the socket, and must not use it. */
     private readonly int $ownerPid;
 
     /** @var (\Closure(int, int, string, int, int): void)|null receives type, id, bytes, offset and length of payload */

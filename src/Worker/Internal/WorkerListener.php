@@ -17,7 +17,6 @@ use Spindle\Worker\WorkerStartException;
  */
 final class WorkerListener
 {
-    /** Seconds after which a connection without a greeting is closed. */
     private const GREETING_TIMEOUT = 10.0;
 
     private const MAX_GREETING_BYTES = WorkerProtocol::NONCE_BYTES + WorkerProtocol::PROOF_BYTES + 64;

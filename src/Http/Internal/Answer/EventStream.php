@@ -113,7 +113,6 @@ final class EventStream implements StreamInterface
         }
     }
 
-    /** Suspends until the next event, the end of the stream, or the next heartbeat. */
     private function await(): void
     {
         $this->start();

@@ -33,7 +33,6 @@ use Spindle\Internal\WeakTimer;
 /** The connections of a client. Each combination of origin, proxy, `$tls` and `$blocksPrivateAddresses` has a pool. */
 final class OriginPools
 {
-    /** Seconds between two checks for connections that were idle for too long. */
     private const IDLE_CHECK_INTERVAL = 1.0;
 
     /** Secret for hash_hmac(). Dumps show the keys of $pools, so these keys have only hashes of proxies' passwords. */

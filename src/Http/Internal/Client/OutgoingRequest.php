@@ -179,7 +179,6 @@ final readonly class OutgoingRequest
         $this->rewindBody();
     }
 
-    /** Rewinds the body. Returns false if the body can't be read a second time. */
     private function rewindBody(): bool
     {
         $body = $this->body;

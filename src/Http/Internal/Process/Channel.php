@@ -19,7 +19,6 @@ final class Channel implements FrameHandler
     /** Maximum bytes per read. A process that sends a lot must not delay the messages of other processes. */
     private const MAX_READ_BYTES = 1 << 20;
 
-    /** Maximum bytes of a message. A longer message is malformed. */
     private const MAX_MESSAGE_BYTES = 1 << 26;
 
     private const FINISH_TIMEOUT = 5.0;

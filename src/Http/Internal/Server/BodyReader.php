@@ -18,7 +18,6 @@ final class BodyReader
 
     private const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
 
-    /** Condition of the fiber that waits for bytes; null while no fiber waits. */
     private ?Condition $reader = null;
 
     public function __construct(

@@ -24,7 +24,6 @@ final class JobScheduler implements FrameHandler
     /** Time until the next try after a start failed for lack of descriptors or processes, if no process ends before. */
     private const EXHAUSTED_PAUSE_NANOSECONDS = 50_000_000;
 
-    /** Size of the payload of RUN before its strings, in bytes. */
     private const RUN_HEAD_BYTES = 32;
 
     private readonly Backend $backend;

@@ -31,7 +31,6 @@ final class PooledSession
 
     private const PING_TIMEOUT = 1.0;
 
-    /** Seconds within which the server must undo the changes of the session. */
     private const RESET_TIMEOUT = 5.0;
 
     /** Number of queries that share the session, or 1 for an exclusive borrower. */

@@ -145,7 +145,6 @@ final class WaitQueue
         }
     }
 
-    /** Starts the timer for a waiter, in place of a timer that ends later. */
     private function startTimer(int $since): void
     {
         if ($this->timer !== null) {

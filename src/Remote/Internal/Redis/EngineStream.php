@@ -372,7 +372,6 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         }
     }
 
-    /** Passes unsent bytes to the socket until the socket accepts no more bytes. */
     private function flush(): void
     {
         $socket = $this->socket;

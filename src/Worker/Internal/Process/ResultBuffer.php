@@ -15,7 +15,6 @@ use Spindle\Worker\UnserializableException;
  */
 final class ResultBuffer
 {
-    /** Waiting results are sent when they have more bytes than this. */
     private const SEND_THRESHOLD_BYTES = 1 << 18;
 
     /** @var list<bool|int|float|string|null> plain results that follow the results in $packed */

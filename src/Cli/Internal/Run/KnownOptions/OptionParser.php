@@ -17,7 +17,6 @@ final class OptionParser
     /** Options that GNU parallel and xargs read differently if the value is missing, and the option to use instead. */
     private const NEEDS_VALUE = ['-i' => '-I', '--replace' => '-I', '-e' => '-E', '--eof' => '-E'];
 
-    /** Names that other programs use, and the option to use instead. */
     private const NAMES_ELSEWHERE = [
         'concurrency' => '--jobs N', 'max-parallel' => '--jobs N', 'parallel' => '--jobs N', 'workers' => '--jobs N',
         'chdir' => '--work-dir DIR', 'cwd' => '--work-dir DIR', 'directory' => '--work-dir DIR',

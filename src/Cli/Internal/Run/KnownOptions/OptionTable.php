@@ -10,7 +10,6 @@ namespace Spindle\Cli\Internal\Run\KnownOptions;
  */
 final class OptionTable
 {
-    /** Groups of the options of `spindle run`, in their order in the help. */
     private const GROUPS = [
         'Jobs' => StartRows::ROWS,
         'Input' => InputRows::ROWS,

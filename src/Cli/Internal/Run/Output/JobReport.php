@@ -15,7 +15,6 @@ final class JobReport
     private const MAX_FAILED = 20;
     private const MAX_RECENT = 3;
 
-    /** Minimum duration of a job that is reported as slow, in seconds. */
     private const MIN_SLOW_SECONDS = 0.1;
 
     /** Maximum bytes of a command that the report prints in full, so that the user can run the job again. */
