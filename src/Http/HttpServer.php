@@ -68,6 +68,8 @@ final class HttpServer implements Lifecycle
 
     private int $unanswered = 0;
 
+    private bool $dropsWork = false;
+
     /**
      * @param RequestHandlerInterface|\Closure(ServerRequestInterface): ResponseInterface $handler a handler,
      *     or an {@see Application} with a handler, options and a logger
@@ -143,9 +145,10 @@ final class HttpServer implements Lifecycle
     /**
      * Stops accepting connections, answers the requests that have arrived, and returns when all connections have ended.
      *
-     * If requests are unfinished `stopTimeout` seconds after the call, the server logs a warning with their number. If
-     * such a request has no response yet, the server sends the status 503. Then the server closes all connections. A
-     * handler that calls close() waits for itself, so its own request gets this 503.
+     * Also waits for {@see BackgroundWork}. If requests or work are unfinished `stopTimeout` seconds after the call,
+     * the server logs a warning with their number. If such a request has no response yet, the server sends the status
+     * 503. Then the server closes all connections. A handler that calls close() waits for itself, so its own request
+     * gets this 503.
      *
      * In a fork of a process that has accepted connections, close() only closes the fork's copies of listening sockets.
      *
@@ -167,10 +170,12 @@ final class HttpServer implements Lifecycle
         if ($this->leaveToParent()) {
             return;
         }
+        $this->dropsWork = true;
         $this->refuseConnections(false);
         foreach ($this->service->connections as $connection) {
             $connection->close(ClientDisconnectedException::stopped());
         }
+        ($this->service->onConnectionEnd)();
     }
 
     public function statistics(): HttpServerStatistics
@@ -383,6 +388,7 @@ final class HttpServer implements Lifecycle
         );
         $unanswered = \count($unfinished);
         $this->unanswered += $unanswered;
+        $work = BackgroundWork::running();
         foreach ($unfinished as $connection) {
             $connection->closeWith503();
         }
@@ -392,6 +398,13 @@ final class HttpServer implements Lifecycle
                 'The server stopped with ' . $unanswered
                     . ($unanswered === 1 ? ' unanswered request' : ' unanswered requests')
                     . " after {$timeout} s",
+            );
+        }
+        if ($work > 0) {
+            $this->service->logger->warning(
+                'The server stopped with ' . $work
+                    . ($work === 1 ? ' unfinished function' : ' unfinished functions')
+                    . " of BackgroundWork after {$timeout} s",
             );
         }
     }
@@ -411,14 +424,18 @@ final class HttpServer implements Lifecycle
         $this->service->onConnectionEnd = function (): void {
             if ($this->hasEnded()) {
                 array_map(EventLoop::cancel(...), $this->closeTimers);
+                BackgroundWork::onEnd($this, null);
                 $this->ending->wakeAll();
             }
         };
+        BackgroundWork::onEnd($this, $this->service->onConnectionEnd);
         ($this->service->onConnectionEnd)();
     }
 
     private function hasEnded(): bool
     {
-        return $this->isClosed && $this->service->connections === [];
+        return $this->isClosed
+            && $this->service->connections === []
+            && ($this->dropsWork || BackgroundWork::running() === 0);
     }
 }

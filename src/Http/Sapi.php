@@ -93,6 +93,7 @@ final class Sapi
         }
         $exchange->isHandled = true;
         self::send($response, $body);
+        self::awaitBackgroundWork();
     }
 
     /** Ends the output buffers above a level, including those of the handler. Returns false if one can't be removed. */
@@ -147,6 +148,14 @@ final class Sapi
         self::setFields($response);
         self::setStatus($status, $response->getReasonPhrase());
         $body->send();
+    }
+
+    private static function awaitBackgroundWork(): void
+    {
+        if (BackgroundWork::running() > 0) {
+            \function_exists('fastcgi_finish_request') ? fastcgi_finish_request() : null;
+            BackgroundWork::awaitEnd();
+        }
     }
 
     private static function setFields(ResponseInterface $response): void

@@ -5,11 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\Load;
 use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\ServeTestCase;
 use Spindle\Tests\Postgres\Certificates;
+use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
 use Symfony\Component\Process\Process;
@@ -301,6 +303,32 @@ final class ServeReloadTest extends ServeTestCase
 
         self::assertSame("\n\n", $client->until("\r\n0\r\n\r\n"));
         $this->awaitLogged(' Reloaded');
+        self::assertSame(0, $this->timesLogged(' warning '));
+    }
+
+    #[TestWith([\SIGHUP])]
+    #[TestWith([\SIGTERM])]
+    public function testAProcessCompletesItsBackgroundWorkBeforeItEnds(int $signal): void
+    {
+        $server = $this->serve(<<<'PHP'
+            return static function ($request) {
+                Spindle\Http\BackgroundWork::start(static function () {
+                    while (!file_exists(__DIR__ . '/go')) {
+                        Amp\delay(0.005);
+                    }
+                    touch(__DIR__ . '/done');
+                });
+                return Spindle\Http\Response::text('answered');
+            };
+            PHP, ['--processes', '1']);
+        [$old] = $this->workers();
+        self::assertSame('answered', $this->get()->body);
+        $server->signal($signal);
+        $this->awaitLogged($signal === \SIGHUP ? ' Reloaded' : ' Stopping');
+        $this->file('go', '');
+
+        Eventually::holds(static fn(): bool => !Processes::isAlive($old), 'the old process has ended');
+        self::assertFileExists($this->path('done'));
         self::assertSame(0, $this->timesLogged(' warning '));
     }
 

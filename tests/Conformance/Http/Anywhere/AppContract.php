@@ -282,6 +282,15 @@ abstract class AppContract extends TestCase
         unlink($file);
     }
 
+    public function testBackgroundWorkContinuesAfterTheAnswer(): void
+    {
+        $file = sys_get_temp_dir() . '/spindle-background-' . bin2hex(random_bytes(8));
+        self::assertSame('answered', (string) $this->ask('GET', "/background?{$file}")->getBody());
+
+        Eventually::holds(static fn(): bool => file_exists($file), 'the work is done');
+        unlink($file);
+    }
+
     public function testAFileIsAnsweredInPart(): void
     {
         $fields = [

@@ -13,6 +13,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UploadedFileInterface;
+use Spindle\Http\BackgroundWork;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Http\Middleware\BodyLimit;
@@ -146,6 +147,14 @@ $routes = [
             delay(0.001);
             touch($request->getUri()->getQuery());
         })(), 'text/plain', 200, ['Content-Length' => '5']),
+    '/background' => static function (ServerRequestInterface $request): ResponseInterface {
+        BackgroundWork::start(static function () use ($request): void {
+            delay(0.001);
+            touch($request->getUri()->getQuery());
+        });
+
+        return Response::text('answered');
+    },
     '/events' => static fn(ServerRequestInterface $request): ResponseInterface
         => Response::serverSentEvents((static function () use ($request): Generator {
             try {

@@ -11,8 +11,11 @@ use Amp\Future;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
+use Spindle\Http\BackgroundWork;
 use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
@@ -338,6 +341,70 @@ final class StoppingTest extends HttpServerTestCase
         self::assertSame([[], 0], [$this->log()->messages(), $this->server()->unanswered()]);
     }
 
+    public function testBackgroundWorkIsCompleted(): void
+    {
+        $this->serveBackgroundWork();
+        self::assertSame('answered', $this->client()->get('/')->response()->body);
+        $stopped = $this->beginStop();
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'no connection is left');
+        delay(0);
+        self::assertFalse($stopped->isComplete(), 'work is left');
+        $this->gate->complete();
+        $stopped->await();
+
+        self::assertSame([0, []], [BackgroundWork::running(), $this->log()->messages()]);
+    }
+
+    #[TestWith([1, '1 unfinished function'])]
+    #[TestWith([2, '2 unfinished functions'])]
+    public function testBackgroundWorkIsGivenUpAtTheTimeout(int $functions, string $text): void
+    {
+        $this->serveBackgroundWork($functions, new HttpServerOptions(stopTimeout: 0.2));
+        $this->client()->get('/')->response();
+        $this->server()->close();
+
+        self::assertSame($functions, BackgroundWork::running());
+        self::assertSame(
+            ["The server stopped with {$text} of BackgroundWork after 0.2 s"],
+            $this->log()->messages(),
+        );
+        $this->gate->complete();
+        BackgroundWork::awaitEnd();
+    }
+
+    public function testKillingDoesNotWaitForBackgroundWork(): void
+    {
+        $this->serveBackgroundWork();
+        $this->client()->get('/')->response();
+        $stopped = $this->beginStop();
+        Eventually::holds(fn(): bool => $this->server()->statistics()->connections === 0, 'no connection is left');
+        $this->server()->kill();
+        $stopped->await();
+
+        self::assertSame(1, BackgroundWork::running());
+        $this->gate->complete();
+        BackgroundWork::awaitEnd();
+    }
+
+    public function testBackgroundWorkThatFailsHasEnded(): void
+    {
+        $failures = [];
+        $handler = EventLoop::getErrorHandler();
+        EventLoop::setErrorHandler(static function (\Throwable $failure) use (&$failures): void {
+            $failures[] = $failure->getMessage();
+        });
+        $this->serve(static function (): Response {
+            BackgroundWork::start(static fn() => throw new \RuntimeException('The work failed'));
+
+            return Response::text('answered');
+        });
+        self::assertSame('answered', $this->client()->get('/')->response()->body);
+        $this->server()->close();
+        EventLoop::setErrorHandler($handler);
+
+        self::assertSame(['The work failed'], $failures);
+    }
+
     public function testAHandOverDoesNotShortenTheTimeOfAHandler(): void
     {
         foreach ([60, \INF] as $handlerTimeout) {
@@ -501,6 +568,18 @@ final class StoppingTest extends HttpServerTestCase
         yield 'begin';
         $gate->await();
         yield 'end';
+    }
+
+    private function serveBackgroundWork(int $functions = 1, ?HttpServerOptions $options = null): void
+    {
+        $gate = $this->gate->getFuture();
+        $this->serve(static function () use ($functions, $gate): Response {
+            for ($started = 0; $started < $functions; ++$started) {
+                BackgroundWork::start($gate->await(...));
+            }
+
+            return Response::text('answered');
+        }, $options);
     }
 
     /** @return Future<void> complete when the server has stopped; it is already stopping when this method returns */
