@@ -88,6 +88,7 @@ final class SessionChangesTest extends TestCase
             'GRANT USAGE ON SCHEMA a TO b', 'REVOKE ALL ON SCHEMA a FROM b',
             'IMPORT FOREIGN SCHEMA a FROM SERVER b INTO c',
             "COPY (SELECT set_config('role', 'a', true)) TO STDOUT", 'UPDATE pg_settings SET setting = $1',
+            'ALTER TABLE a RENAME TO b',
         ] as $sql) {
             yield $sql => [$sql, true];
         }

@@ -110,9 +110,7 @@ final class Preparation
             $parameters,
             $columns,
             $this->types,
-            SessionChanges::mayChangeSession($sql)
-                || SessionChanges::mayChangeMeaning($sql)
-                || SchemaChanges::isChangingScript($sql),
+            SessionChanges::mayChangeSession($sql) || SessionChanges::mayChangeMeaning($sql),
             !SqlText::isRepeatable($sql),
         );
         if (!$isKept) {

@@ -69,6 +69,21 @@ trait KeepsMeaning
         self::assertSame([['first' => '2', 'second' => 't']], Observer::ask($stored));
     }
 
+    public function testAStatementThatIsSentBehindAnAlterHasTheNewTypes(): void
+    {
+        $connection = $this->connect(settings: ['search_path' => $this->first]);
+        $insert = static fn(): int
+            => $connection->execute(self::INSERT, [new \DateTimeImmutable('2026-01-31 12:00:00+05:00')]);
+        $insert();
+        $alter = "ALTER TABLE events ALTER at TYPE timestamptz USING at AT TIME ZONE 'UTC'";
+        Future\await([async(static fn(): int => $connection->execute($alter)), async($insert), async($insert)]);
+
+        self::assertSame(
+            [['count' => '2']],
+            Observer::ask("SELECT count(*) FROM {$this->first}.events WHERE at = '2026-01-31 07:00:00+00'"),
+        );
+    }
+
     #[TestWith([0, false], 'a statement that does not stay prepared')]
     #[TestWith([null, false], 'a new statement')]
     #[TestWith([null, true], 'a prepared statement')]
