@@ -42,7 +42,7 @@ final readonly class RequestBody
     /** @param array<mixed> $fields as for http_build_query() */
     public static function form(#[\SensitiveParameter] array $fields): self
     {
-        return new self('application/x-www-form-urlencoded', http_build_query($fields));
+        return new self('application/x-www-form-urlencoded', http_build_query($fields, arg_separator: '&'));
     }
 
     /**

@@ -86,6 +86,16 @@ final class RequestBodyTest extends TestCase
         self::assertSame('m[v][y]', $ordinary[4][0]);
     }
 
+    public function testAFormDoesNotDependOnTheSeparatorInThePhpIni(): void
+    {
+        $before = (string) ini_set('arg_separator.output', '&amp;');
+        try {
+            self::assertSame('a=1&b=2', RequestBody::form(['a' => 1, 'b' => 2])->content);
+        } finally {
+            ini_set('arg_separator.output', $before);
+        }
+    }
+
     public function testAListOfAMultipartFormCanRepeatItsName(): void
     {
         self::assertSame([['a[]', 'x'], ['a[]', 'y']], self::fieldsOf(RequestBody::multipart(['a[]' => ['x', 'y']])));
