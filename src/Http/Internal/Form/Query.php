@@ -19,7 +19,7 @@ final class Query
      */
     public static function parse(string $query): array
     {
-        [$maxVariables, $maxDepth] = [(int) \ini_get('max_input_vars'), (int) \ini_get('max_input_nesting_level')];
+        [$maxVariables, $maxDepth] = [self::limit('max_input_vars'), self::limit('max_input_nesting_level')];
         // A query up to this length is within both limits: a variable with "&" has at least 2 bytes, a bracket has 1.
         if (\strlen($query) > min(2 * $maxVariables, $maxDepth)) {
             self::check($query, $maxVariables, $maxDepth);
@@ -27,6 +27,11 @@ final class Query
         parse_str($query, $values);
 
         return $values;
+    }
+
+    private static function limit(string $setting): int
+    {
+        return ini_parse_quantity((string) \ini_get($setting));
     }
 
     private static function check(string $query, int $maxVariables, int $maxDepth): void

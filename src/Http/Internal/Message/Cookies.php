@@ -23,7 +23,7 @@ final class Cookies
      */
     public static function parse(#[\SensitiveParameter] array $headers): array
     {
-        $limit = (int) \ini_get('max_input_vars');
+        $limit = ini_parse_quantity((string) \ini_get('max_input_vars'));
         $cookies = [];
         foreach (explode(';', implode(';', $headers)) as $pair) {
             $parts = explode('=', $pair, 2);

@@ -20,6 +20,7 @@ use Spindle\Http\Middleware\ProxyHeaders;
 use Spindle\Http\Middleware\TrustedProxies;
 use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
+use Spindle\Tests\Host;
 
 final class RequestTest extends TestCase
 {
@@ -206,6 +207,29 @@ final class RequestTest extends TestCase
 
         $this->expectExceptionObject(new HttpException(400, "The request has more than {$limit} cookies"));
         self::request("GET / HTTP/1.1\r\nHost: a\r\n{$fields($limit + 1)}\r\n\r\n")->getCookieParams();
+    }
+
+    public function testMaxInputVarsMayHaveASuffixAsInPhp(): void
+    {
+        $limit = ['-d', 'max_input_vars=1K', '-d', 'max_input_nesting_level=1K'];
+
+        self::assertSame([1024, 1024, 1], Host::call(self::class . '::countVariables', options: $limit));
+    }
+
+    /** @return list<int> */
+    public static function countVariables(): array
+    {
+        $names = array_map(static fn(int $number): string => "a{$number}=b", range(1, 1024));
+        $request = self::request(
+            'GET /?' . implode('&', $names) . " HTTP/1.1\r\nHost: a\r\nCookie: " . implode(';', $names) . "\r\n\r\n",
+        );
+        $nested = self::request('GET /?a' . str_repeat('[b]', 1000) . "=c HTTP/1.1\r\nHost: a\r\n\r\n");
+
+        return [
+            \count($request->getQueryParams()),
+            \count($request->getCookieParams()),
+            \count($nested->getQueryParams()),
+        ];
     }
 
     public function testAllVariablesOfAQueryAreReturned(): void
