@@ -17,4 +17,21 @@ final class SecretFile
     {
         return ($mode & (fileowner($file) === 0 ? self::ALL_BUT_READING_GROUP : self::ALL_BUT_OWNER)) !== 0;
     }
+
+    /**
+     * Opens the path of a file's descriptor again, because readers of one descriptor share their position in the file.
+     *
+     * @param int<0, max>|null $maxBytes
+     *
+     * @return string|false contents of a file or pipe; false if it can't be read
+     */
+    public static function contents(string $file, ?int $maxBytes = null): string|false
+    {
+        $read = static fn(string $path): string|false => Warnings::suppressed(
+            static fn(): string|false => file_get_contents($path, length: $maxBytes),
+        );
+        $contents = $read($file);
+
+        return $contents === false ? $read(FileType::streamPath($file)) : $contents;
+    }
 }

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-use Spindle\Internal\FileType;
 use Spindle\Internal\SecretFile;
 use Spindle\Internal\Warnings;
 use Spindle\Remote\Internal\FrameKind;
@@ -83,14 +82,12 @@ final class SigningKeys
         if (SecretFile::isExposed($file, $mode)) {
             throw KeyFileException::exposed($file, $mode & 0o777);
         }
-        $path = FileType::streamPath($file);
-        $lines = Warnings::suppressed(
-            static fn(): array|false => file($path, \FILE_IGNORE_NEW_LINES | \FILE_SKIP_EMPTY_LINES),
-        );
-        if ($lines === false) {
+        $contents = SecretFile::contents($file);
+        if ($contents === false) {
             throw KeyFileException::unreadable($file);
         }
-        $first = $lines[0] ?? '';
+        $lines = explode("\n", $contents);
+        $first = $lines[0];
         if (str_starts_with($first, self::UTF16_LE_MARK) || str_starts_with($first, self::UTF16_BE_MARK)) {
             throw KeyFileException::utf16($file);
         }

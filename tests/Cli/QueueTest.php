@@ -368,6 +368,15 @@ final class QueueTest extends TestCase
         self::assertSame("0 jobs purged\n0 jobs purged\n", $process->getOutput(), $process->getErrorOutput());
     }
 
+    public function testEachCommandReadsTheAddressFromADescriptorOfAFile(): void
+    {
+        $file = $this->file('broker', Redis::shared()->url(), 0o600);
+        $line = '$SPINDLE queue purge q --yes --broker-file /dev/fd/3';
+        $process = $this->shell("{ {$line}; {$line}; } 3< {$file}");
+
+        self::assertSame("0 jobs purged\n0 jobs purged\n", $process->getOutput(), $process->getErrorOutput());
+    }
+
     public function testABrokerThatIsNotThereIsOneLine(): void
     {
         $process = $this->ranRemote(['queue', 'show', 'q'], ['SPINDLE_BROKER' => 'redis://:pAssw0rd@127.0.0.1:1']);

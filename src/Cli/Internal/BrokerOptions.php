@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal;
 
-use Spindle\Internal\FileType;
 use Spindle\Internal\SecretFile;
 use Spindle\Remote\Broker;
 use Spindle\Remote\KeyFileException;
@@ -137,8 +136,7 @@ final class BrokerOptions
                 $mode & 0o777,
             ));
         }
-        $stream = FileType::streamPath($file);
-        $content = $mode === false ? false : @file_get_contents($stream, length: self::MAX_FILE_BYTES);
+        $content = $mode === false ? false : SecretFile::contents($file, self::MAX_FILE_BYTES);
         if ($content === false) {
             throw new UsageException(
                 "option --broker-file: '{$file}' does not exist or can't be read; write the address into it, such as "

@@ -11,6 +11,7 @@ use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\KeyFileException;
 use Spindle\Remote\SigningKeys;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Text;
 use Spindle\Tests\TidyTestCase;
 
 final class SigningKeysTest extends TidyTestCase
@@ -199,6 +200,20 @@ final class SigningKeysTest extends TidyTestCase
                 );
             }
         }
+    }
+
+    public function testEachReaderOfADescriptorGetsTheKeysOfItsFile(): void
+    {
+        $path = $this->file('keys', self::ONE, 0o600);
+        $file = fopen($path, 'r');
+        self::assertNotFalse($file);
+        $isOfFile = static fn(string $number): bool => @readlink("/proc/self/fd/{$number}") === $path;
+        $numbers = array_filter(Text::names('/proc/self/fd'), $isOfFile);
+        foreach ([1, 2] as $_) {
+            $keys = SigningKeys::fromFile('/dev/fd/' . reset($numbers));
+            self::assertSame('body', self::open($keys, self::seal(new SigningKeys([self::ONE]))));
+        }
+        fclose($file);
     }
 
     public function testTheAdviceMakesAFileThatIsTaken(): void
