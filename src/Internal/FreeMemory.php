@@ -42,6 +42,14 @@ final readonly class FreeMemory
         return memory_get_usage(true) . " of {$limit} bytes (memory_limit) are in use";
     }
 
+    /** Returns a quarter of the memory_limit of this process in bytes, at most $maxBytes. */
+    public static function quarterOfLimit(int $maxBytes): int
+    {
+        $limit = ini_parse_quantity(\ini_get('memory_limit'));
+
+        return $limit <= 0 ? $maxBytes : min($maxBytes, intdiv($limit, 4));
+    }
+
     public function allows(int $bytes): bool
     {
         return $this->isUsageAtMost($this->usable - $bytes);

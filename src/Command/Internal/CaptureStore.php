@@ -6,6 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Spindle\Command\StreamException;
 use Spindle\Internal\FileSizeLimit;
+use Spindle\Internal\FreeMemory;
 use Spindle\Internal\UnlinkedFile;
 
 /** Counts the memory and the files of a pool's captured output, and opens the files. */
@@ -13,10 +14,8 @@ final class CaptureStore
 {
     private const MAX_OUTPUT_MEMORY_BYTES = 1 << 20;
 
+    /** Maximum bytes in memory of all outputs of a pool together. A quarter of memory_limit is another maximum. */
     private const MAX_POOL_MEMORY_BYTES = 64 << 20;
-
-    /** The outputs of a pool use at most the memory_limit divided by this number. */
-    private const MEMORY_LIMIT_DIVISOR = 4;
 
     /** With more files than this, the lookahead is 0, and outputs move to shared files, to save descriptors. */
     private const FILES_THRESHOLD = 64;
@@ -45,10 +44,7 @@ final class CaptureStore
         $directory ??= sys_get_temp_dir();
         $current = str_starts_with($directory, '/') ? false : getcwd();
         $this->directory = $current === false ? $directory : "{$current}/{$directory}";
-        $limit = ini_parse_quantity(\ini_get('memory_limit'));
-        $this->maxMemoryBytes = $limit <= 0
-            ? self::MAX_POOL_MEMORY_BYTES
-            : min(self::MAX_POOL_MEMORY_BYTES, intdiv($limit, self::MEMORY_LIMIT_DIVISOR));
+        $this->maxMemoryBytes = FreeMemory::quarterOfLimit(self::MAX_POOL_MEMORY_BYTES);
     }
 
     /** Returns whether more than FILES_THRESHOLD outputs have their own files. If so, the lookahead is 0. */

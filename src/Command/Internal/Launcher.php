@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command\Internal;
 
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Internal\FreeMemory;
 use Spindle\Internal\Launcher\LauncherEvents;
 use Spindle\Internal\Launcher\LauncherProcess;
 use Spindle\Internal\Launcher\LauncherProtocol;
@@ -13,6 +14,10 @@ use Spindle\LauncherException;
 /** Represents a launcher (a helper process that starts commands) with its pending commands. */
 final class Launcher implements LauncherEvents
 {
+    /** Maximum bytes of streamed output of all running commands in this process; {@see outputWindow()}. */
+    private const MAX_STREAMED_BYTES = 64 << 20;
+    private const MIN_OUTPUT_WINDOW = 1 << 14;
+
     /** Maximum number of running commands of this launcher. */
     public int $share = 0;
 
@@ -118,8 +123,24 @@ final class Launcher implements LauncherEvents
         $this->process->send(LauncherProtocol::frame(
             LauncherProtocol::CONFIGURE,
             0,
-            pack('VVeC', $this->usableShare, $largestShare, $this->options->gracePeriod, $announcedStarts),
+            pack(
+                'VVeCV',
+                $this->usableShare,
+                $largestShare,
+                $this->options->gracePeriod,
+                $announcedStarts,
+                self::outputWindow($largestShare),
+            ),
         ));
+    }
+
+    /** Returns how many bytes of a running command's streamed output this process keeps, so that all outputs fit. */
+    private static function outputWindow(int $largestShare): int
+    {
+        $total = FreeMemory::quarterOfLimit(self::MAX_STREAMED_BYTES);
+        $commands = Launchers::MAX_LAUNCHERS * max(1, $largestShare);
+
+        return max(self::MIN_OUTPUT_WINDOW, min(LauncherProtocol::OUTPUT_WINDOW, intdiv($total, $commands)));
     }
 
     /** Handles the end of the answer to a CONFIGURE frame: the launcher has reported the start of all that runs. */

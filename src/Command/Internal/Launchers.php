@@ -20,7 +20,7 @@ final class Launchers
 {
     /** A pool gets one launcher per this number of slots: at least 1, at most MAX_LAUNCHERS, at most one per CPU. */
     private const COMMANDS_PER_LAUNCHER = 4;
-    private const MAX_LAUNCHERS = 4;
+    public const MAX_LAUNCHERS = 4;
 
     /** Maximum deaths per launcher since a command last ended. After more deaths, commands of dead launchers fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;

@@ -78,7 +78,7 @@ final class LauncherProtocol
     /** In NOT_STARTED: no descriptor or process is available, and no running command of this launcher can free one. */
     public const EXHAUSTED = 0x08;
 
-    /** The launcher reads no output of a job while more streamed bytes than this await the pool's acknowledgement. */
+    /** Largest value of the window in CONFIGURE: {@see Process\JobScheduler::$outputWindow}. */
     public const OUTPUT_WINDOW = 1 << 20;
 
     /** The pool sends no input of a job while this many bytes or more wait for the launcher's acknowledgement. */

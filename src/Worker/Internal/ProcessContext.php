@@ -152,7 +152,7 @@ final class ProcessContext implements Context, LauncherEvents
         $launcher->queue(LauncherProtocol::frame(
             LauncherProtocol::CONFIGURE,
             0,
-            pack('VVeC', self::MAX_PROCESSES, 1, $this->gracePeriod, 0),
+            pack('VVeCV', self::MAX_PROCESSES, 1, $this->gracePeriod, 0, LauncherProtocol::OUTPUT_WINDOW),
         ));
 
         return $launcher;

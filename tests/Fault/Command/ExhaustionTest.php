@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Command;
 
+use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\DataProviderExternal;
 use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Command\Command;
@@ -163,6 +164,36 @@ final class ExhaustionTest extends TidyTestCase
         $sizes = array_map(static fn($result): int => \strlen($result->stdout()), $results);
 
         return [array_sum($sizes), $used <= 20 << 20]; // 4 MiB for the results themselves
+    }
+
+    public function testStreamedOutputOfManyCommandsFitsIntoTheMemoryLimit(): void
+    {
+        self::assertSame(
+            100_000_000,
+            Host::call(self::class . '::streamMoreThanTheMemory', options: ['-d', 'memory_limit=64M']),
+        );
+    }
+
+    /** No output is taken until each of the commands has sent some. */
+    public static function streamMoreThanTheMemory(): int
+    {
+        $pool = new CommandPool(100);
+        $waiting = 100;
+        $all = new DeferredFuture();
+        $bytes = 0;
+        $take = static function (string $piece) use (&$waiting, &$bytes, $all): void {
+            if (--$waiting === 0) {
+                $all->complete();
+            }
+            $all->getFuture()->await();
+            $bytes += \strlen($piece);
+        };
+        $command = Command::of('head', '-c', '1000000', '/dev/zero')->withStdout($take);
+        foreach ($pool->run(array_fill(0, 100, $command)) as $result) {
+            self::assertTrue($result->succeeded());
+        }
+
+        return $bytes;
     }
 
     public function testACommandWhoseOutputCouldNotBeStoredIsNotRetriedAfterATimeout(): void

@@ -91,7 +91,7 @@ final class JobSchedulerFuzzTest extends TestCase
             . LauncherProtocol::frame(
                 LauncherProtocol::CONFIGURE,
                 0,
-                pack('VVeC', mt_rand(1, 5), 5, 0.5, mt_rand(0, 1)),
+                pack('VVeCV', mt_rand(1, 5), 5, 0.5, mt_rand(0, 1), mt_rand(1, 100_000)),
             );
     }
 

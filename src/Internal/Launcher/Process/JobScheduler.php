@@ -47,6 +47,9 @@ final class JobScheduler implements FrameHandler
 
     /** Whether frames report each start: a sum of BEFORE_START and AFTER_START. */
     private int $announcedStarts = 0;
+
+    /** The launcher reads no output of a job while more streamed bytes than this await the pool's acknowledgement. */
+    private int $outputWindow = LauncherProtocol::OUTPUT_WINDOW;
     private bool $poolEnded = false;
 
     /** @param \Closure(self): Backend $backend */
@@ -118,9 +121,9 @@ final class JobScheduler implements FrameHandler
         $type = $isError ? LauncherProtocol::STDERR : LauncherProtocol::STDOUT;
         if (($job->flags & ($isError ? LauncherProtocol::STREAM_STDERR : LauncherProtocol::STREAM_STDOUT)) !== 0) {
             $this->frames->add($type, $job->id, $bytes);
-            $before = $job->unacknowledged;
             $job->unacknowledged += \strlen($bytes);
-            if ($job->unacknowledged > LauncherProtocol::OUTPUT_WINDOW && $before <= LauncherProtocol::OUTPUT_WINDOW) {
+            if ($job->unacknowledged > $this->outputWindow && !$job->isOutputPaused) {
+                $job->isOutputPaused = true;
                 $this->backend->listen($job, false);
             }
 
@@ -216,8 +219,8 @@ final class JobScheduler implements FrameHandler
 
     private function configure(string $payload): void
     {
-        /** @var array{concurrency: int, largest: int, gracePeriod: float, announce: int} $settings */
-        $settings = unpack('Vconcurrency/Vlargest/egracePeriod/Cannounce', $payload);
+        /** @var array{concurrency: int, largest: int, gracePeriod: float, announce: int, window: int} $settings */
+        $settings = unpack('Vconcurrency/Vlargest/egracePeriod/Cannounce/Vwindow', $payload);
         $maxConcurrency = $this->backend->maxConcurrency();
         if ($settings['largest'] > $maxConcurrency) {
             $this->frames->add(LauncherProtocol::REFUSED, 0, pack('V', $maxConcurrency) . $this->backend->name());
@@ -226,6 +229,7 @@ final class JobScheduler implements FrameHandler
         $this->concurrency = $settings['largest'] > $maxConcurrency ? 0 : $settings['concurrency'];
         $this->termination->gracePeriod = $settings['gracePeriod'];
         $this->announcedStarts = $settings['announce'];
+        $this->outputWindow = $settings['window'];
         foreach ([...array_keys($this->running), 0] as $id) {
             $this->frames->add(LauncherProtocol::STARTED, $id, '');
         }
@@ -249,12 +253,12 @@ final class JobScheduler implements FrameHandler
         if ($job === null) {
             return;
         }
-        $before = $job->unacknowledged;
         /** @var array{bytes: int} $taken */
         $taken = unpack('Vbytes', $payload);
         // The difference is negative if the pool acknowledges bytes that another launcher sent in an earlier attempt.
         $job->unacknowledged = max(0, $job->unacknowledged - $taken['bytes']);
-        if ($before > LauncherProtocol::OUTPUT_WINDOW && $job->unacknowledged <= LauncherProtocol::OUTPUT_WINDOW) {
+        if ($job->isOutputPaused && $job->unacknowledged <= $this->outputWindow) {
+            $job->isOutputPaused = false;
             $job->lastOutputAt = hrtime(true); // until now, output of the job was not read
             $this->backend->listen($job, true);
         }

@@ -168,7 +168,7 @@ final class JobTermination
         $timedOut = $idle = $kill = $over = [];
         foreach ($running as $job) {
             if ($job->endReason === 0) {
-                if ($isOutputPaused || $job->unacknowledged > LauncherProtocol::OUTPUT_WINDOW) {
+                if ($isOutputPaused || $job->isOutputPaused) {
                     $job->lastOutputAt = $now; // the job may have written output that is not read now
                 }
                 $timeout = self::timeoutDeadline($job);

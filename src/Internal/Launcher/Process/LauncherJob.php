@@ -46,6 +46,9 @@ final class LauncherJob
     /** Bytes of streamed output that the pool has not acknowledged. */
     public int $unacknowledged = 0;
 
+    /** Whether the launcher reads no output of the job, because too many bytes are unacknowledged. */
+    public bool $isOutputPaused = false;
+
     /** Whether an older job, of another lane, waits while this job starts. */
     public bool $overtakesOthers = false;
 

@@ -35,6 +35,11 @@ final class JobSchedulerTest extends TestCase
     /** When the pool wants to know starts. */
     private int $announcedStarts = 0;
 
+    private int $outputWindow = LauncherProtocol::OUTPUT_WINDOW;
+
+    /** @var list<bool> whether output is read, for each change */
+    private array $reads = [];
+
     private float $idleTimeout = 0.0;
 
     protected function setUp(): void
@@ -52,6 +57,9 @@ final class JobSchedulerTest extends TestCase
             $this->tries[] = $job->id;
 
             return !$this->isExhausted;
+        });
+        $backend->method('listen')->willReturnCallback(function (LauncherJob $job, bool $reads): void {
+            $this->reads[] = $reads;
         });
         $backend->method('wait')->willReturnCallback($this->takeStep(...));
         $this->scheduler = new JobScheduler(static fn(): Backend => $backend, 'token');
@@ -146,6 +154,22 @@ final class JobSchedulerTest extends TestCase
         self::assertSame(LauncherProtocol::IDLE, $this->jobs[1]->endReason);
     }
 
+    public function testThePoolDecidesHowMuchOutputIsReadInAdvance(): void
+    {
+        $this->outputWindow = 1000;
+        $this->runSteps([
+            fn() => $this->submit(1),
+            fn() => $this->scheduler?->output($this->jobs[1], false, str_repeat('x', 1000)),
+            fn() => self::assertSame([], $this->reads),
+            fn() => $this->scheduler?->output($this->jobs[1], false, 'xx'),
+            fn() => self::assertSame([false], $this->reads),
+            fn() => $this->scheduler?->received(
+                LauncherProtocol::frame(LauncherProtocol::OUTPUT_TAKEN, 1, pack('V', 2)),
+            ),
+            fn() => self::assertSame([false, true], $this->reads),
+        ]);
+    }
+
     /** @param list<\Closure(int): mixed> $steps */
     private function runSteps(array $steps): void
     {
@@ -167,7 +191,7 @@ final class JobSchedulerTest extends TestCase
 
     private function submit(int ...$ids): void
     {
-        $settings = pack('VVeC', 2, 2, 0.5, $this->announcedStarts);
+        $settings = pack('VVeCV', 2, 2, 0.5, $this->announcedStarts, $this->outputWindow);
         $bytes = LauncherProtocol::frame(LauncherProtocol::CONFIGURE, 0, $settings);
         foreach ($ids as $id) {
             $strings = "/\0\0true";
