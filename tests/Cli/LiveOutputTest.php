@@ -46,6 +46,17 @@ final class LiveOutputTest extends SpindleCommandTestCase
         self::assertOutcome(0, "200004000\n", $process);
     }
 
+    public function testLongIncompleteLinesOfManyJobsFitIntoTheMemoryLimit(): void
+    {
+        $job = 'head -c 3000000 /dev/zero; : >w{}; until [ -e w1 -a $(ls w* | wc -l) = 30 ]; do sleep 0.05; done';
+        $process = $this->shell(
+            'seq 30 | ' . escapeshellarg(\PHP_BINARY) . ' -d memory_limit=64M $SPINDLE run -j30 --line-buffer '
+            . escapeshellarg($job) . ' | wc -c',
+        );
+
+        self::assertOutcome(0, "90000000\n", $process);
+    }
+
     public function testALineThatATryHasNotCompletedContinuesInTheNextTry(): void
     {
         $line = 'printf {}; echo x >&2; [ -e tried ] && echo z || { : >tried; false; }';

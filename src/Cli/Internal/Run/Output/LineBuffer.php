@@ -14,6 +14,9 @@ final class LineBuffer
     private const MAX_TAGGED_BYTES = 16 << 20;
 
     private readonly ?LineTag $tag;
+    /** Bytes that {@see LineOutput} prints now. */
+    public int $printedBytes = 0;
+
     private string $rest = '';
     private int $length = 0;
 
@@ -35,13 +38,19 @@ final class LineBuffer
             : str_split($bytes, $this->tag->maxPieceBytes(self::MAX_TAGGED_BYTES));
     }
 
-    /** Adds bytes. Returns the lines that are complete, with their tags. */
-    public function add(string $bytes): string
+    /** Returns the number of bytes that this buffer has in memory. */
+    public function heldBytes(): int
+    {
+        return \strlen($this->rest) + $this->printedBytes;
+    }
+
+    /** Adds bytes. Returns the lines that are complete, with their tags; with $isFull, also an incomplete line. */
+    public function add(string $bytes, bool $isFull = false): string
     {
         $this->length += \strlen($bytes);
         $end = strrpos($bytes, "\n");
         $end = $end === false ? 0 : $end + 1;
-        if ($end === 0 && \strlen($this->rest) + \strlen($bytes) > self::MAX_BYTES) {
+        if ($end === 0 && ($isFull || \strlen($this->rest) + \strlen($bytes) > self::MAX_BYTES)) {
             $end = \strlen($bytes);
         }
         if ($end === 0) {

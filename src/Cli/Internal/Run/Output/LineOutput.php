@@ -8,6 +8,7 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Input\TextTemplate;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
+use Spindle\Internal\FreeMemory;
 
 /** The option --line-buffer: prints the lines of running jobs as soon as they are complete. */
 final class LineOutput implements ResultWriter
@@ -32,8 +33,8 @@ final class LineOutput implements ResultWriter
         }
 
         return $command
-            ->withStdout(self::printer($out, $this->console->out(...)))
-            ->withStderr(self::printer($error, $this->console->error(...)));
+            ->withStdout($this->printer($out, $this->console->out(...)))
+            ->withStderr($this->printer($error, $this->console->error(...)));
     }
 
     public function write(InputJob $job, CommandResult $result): int
@@ -51,12 +52,26 @@ final class LineOutput implements ResultWriter
      *
      * @return \Closure(string): void
      */
-    private static function printer(LineBuffer $buffer, \Closure $print): \Closure
+    private function printer(LineBuffer $buffer, \Closure $print): \Closure
     {
-        return static function (string $bytes) use ($buffer, $print): void {
+        return function (string $bytes) use ($buffer, $print): void {
             foreach ($buffer->parts($bytes) as $part) {
-                $print($buffer->add($part));
+                $lines = $buffer->add($part, $this->isFull());
+                $buffer->printedBytes = \strlen($lines);
+                $print($lines);
+                $buffer->printedBytes = 0;
             }
         };
+    }
+
+    /** Returns whether incomplete lines are printed too, because the lines of all jobs need too much memory. */
+    private function isFull(): bool
+    {
+        $bytes = 0;
+        foreach ($this->buffers as [$out, $error]) {
+            $bytes += $out->heldBytes() + $error->heldBytes();
+        }
+
+        return $bytes > FreeMemory::quarterOfLimit(\PHP_INT_MAX);
     }
 }

@@ -22,6 +22,16 @@ final class LineBufferTest extends TestCase
         );
     }
 
+    public function testAnIncompleteLineIsReturnedIfThereIsNoMemory(): void
+    {
+        $buffer = new LineBuffer(null);
+
+        self::assertSame('', $buffer->add('a'));
+        self::assertSame(1, $buffer->heldBytes());
+        self::assertSame('ab', $buffer->add('b', isFull: true));
+        self::assertSame(0, $buffer->heldBytes());
+    }
+
     public function testEachLineHasOneTag(): void
     {
         $buffer = new LineBuffer('t');
