@@ -90,6 +90,9 @@ final class JobExchange
 
     public function settle(Settlement $settlement): void
     {
+        if ($this->run->hasFailed()) {
+            return; // the engine gets no more settlements of this lease
+        }
         ++$this->run->pools->counters[$settlement->kind->counter()];
         $this->pending[] = $settlement;
         if (!$this->isClosed) {

@@ -112,6 +112,36 @@ final class AgentTest extends TidyTestCase
         self::assertSame([2, 1], [$stops, $this->started], 'the job starts under the second lease only');
     }
 
+    public function testJobsOfALostLeaseAreNotCountedAsCancelled(): void
+    {
+        $engine = new MemoryEngine();
+        $memory = new MemoryBroker($engine);
+        $owner = '';
+        $broker = self::brokerLike($memory, 'openMailbox');
+        $broker->method('openMailbox')->willReturnCallback(
+            static function (string $name, \Closure $onMessage, \Closure $onOpen) use ($memory, &$owner): \Closure {
+                $owner = $name;
+
+                return $memory->openMailbox($name, $onMessage, $onOpen);
+            },
+        );
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $agent = new Agent($broker, 'queue', 2, $keys, createPool: fn(): Executor => $this->pool());
+        (new RemoteExecutor($memory, 'queue', $keys))->dispatch(static fn(): int => 1);
+        $ended = async($agent->run(...));
+        delay(1.5);
+        $memory->releaseLease('queue', $owner);
+        delay(30.0);
+        $counts = array_map(
+            static fn(array $statistics): array => [$statistics['cancelled_total'], $statistics['done_total']],
+            [$agent->statistics(), $engine->queue('queue')->statistics()],
+        );
+        $agent->close();
+        $ended->await();
+
+        self::assertSame([2, [0, 1], [0, 1]], [$this->started, ...$counts]);
+    }
+
     public function testAnAgentThatIsStoppedStartsNoneOfTheJobsThatItGivesBack(): void
     {
         $this->duration = 0.01;
