@@ -132,19 +132,23 @@ final class Preparation
     public function onSent(string $sql, bool $mayChange): ?\Closure
     {
         if ($mayChange && SessionChanges::mayChangeMeaning($sql)) {
-            return $this->onMeaningChange(...);
+            return fn(#[\SensitiveParameter] Exchange $exchange) => $this->onMeaningChange($exchange, $sql);
         }
 
         return SessionChanges::controlsTransaction($sql) ? fn() => $this->onTransactionControl($sql) : null;
     }
 
     /** Starts a generation. The exchange that may change the meaning of texts belongs to the previous generation. */
-    public function onMeaningChange(#[\SensitiveParameter] Exchange $exchange): void
+    public function onMeaningChange(#[\SensitiveParameter] Exchange $exchange, string $sql): void
     {
         $exchange->generation = $this->statements->generation;
         $this->meaningChange = $exchange;
         $this->statements->mayBecomeStale = true;
         $this->startGeneration();
+        if (SchemaChanges::isChangingScript($sql)) {
+            // The server delays a preparation until the ALTER ends. A prepared statement would keep the old types.
+            $this->schemaChanges->startGenerations();
+        }
     }
 
     /** Drops all prepared statements, because their texts may have another meaning from now on. */
@@ -196,7 +200,7 @@ final class Preparation
         $hasEnded = $this->pipeline->conversation->status === 'I' || !$this->pipeline->isOpen();
         if ($this->hasChangedSchema && $hasEnded) {
             $this->hasChangedSchema = false;
-            $this->schemaChanges->complete();
+            $this->schemaChanges->startGenerations();
         }
     }
 

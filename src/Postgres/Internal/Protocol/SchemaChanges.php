@@ -43,8 +43,8 @@ final class SchemaChanges
         return preg_match(self::PATTERN, $sql) !== 0;
     }
 
-    /** Drops the prepared statements of all sessions. Must be called once the other sessions can see the change. */
-    public function complete(): void
+    /** Drops the prepared statements of all sessions. Call it before a change, and once other sessions can see it. */
+    public function startGenerations(): void
     {
         foreach ($this->preparations as $preparation => $_) {
             $preparation->startGeneration();

@@ -143,7 +143,8 @@ final class StatementRunner
         $exchange->discarded = true; // no caller gets the rows of a script
         $exchange->endDetector = $endDetector;
         if ($mayChangeMeaning) {
-            $exchange->onSent = $this->preparation->onMeaningChange(...);
+            $exchange->onSent = fn(#[\SensitiveParameter] Exchange $sent)
+                => $this->preparation->onMeaningChange($sent, $sql);
         }
         $this->pipeline->submit($exchange, [FrontendMessages::query($sql)], $cancellation);
         $this->pipeline->await($exchange, $cancellation);

@@ -6,7 +6,9 @@ namespace Spindle\Tests\Conformance\Postgres\Contract;
 
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use Amp\Future;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Postgres\Internal\SqlText;
 use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\QueryException;
@@ -89,6 +91,40 @@ trait FollowsSchemaChanges
         self::assertSame(
             [['count' => '4', 'same' => 't']],
             Observer::ask("SELECT count(*), bool_and(at = '2026-03-01 07:00:00+00') AS same FROM {$table}"),
+        );
+    }
+
+    #[TestWith(['%s'], 'a statement')]
+    #[TestWith(['SELECT 1; %s'], 'a script')]
+    public function testAStatementThatWaitsForTheEndOfAnAlterHasTheNewTypes(string $script): void
+    {
+        $pool = $this->pool(2);
+        $table = self::table('at timestamp');
+        $insert = "INSERT INTO {$table} VALUES (\$1)";
+        $at = new \DateTimeImmutable('2026-03-01 12:00:00+05:00');
+        $other = $pool->acquire();
+        $other->execute($insert, [$at]);
+        Observer::ask("TRUNCATE {$table}");
+        $waiting = $pool->transaction(static function (Transaction $transaction) use (
+            $script,
+            $table,
+            $other,
+            $insert,
+            $at,
+        ): Future {
+            $sql = \sprintf($script, \sprintf(self::TO_INSTANT, $table));
+            $script === '%s' ? $transaction->execute($sql) : $transaction->executeScript($sql);
+            $waiting = Async::run(static fn(): int => $other->execute($insert, [$at]));
+            $lock = "SELECT FROM pg_locks WHERE pid = {$other->backendPid()} AND NOT granted";
+            Eventually::holds(static fn(): bool => \count(Observer::ask($lock)) === 1, 'the server delays it');
+
+            return $waiting;
+        });
+        $waiting->await();
+
+        self::assertSame(
+            [['same' => 't']],
+            Observer::ask("SELECT at = '2026-03-01 07:00:00+00' AS same FROM {$table}"),
         );
     }
 
