@@ -29,6 +29,9 @@ final class Preparation
     /** Whether the open transaction has changed the schema. */
     private bool $hasChangedSchema = false;
 
+    /** Whether {@see $meaningChange} or an earlier exchange of its transaction contains an ALTER. */
+    private bool $isChangingSchema = false;
+
     public function __construct(
         private readonly Pipeline $pipeline,
         private readonly PreparedStatements $statements,
@@ -39,6 +42,22 @@ final class Preparation
         $schemaChanges->add($this);
         $weak = \WeakReference::create($this);
         $pipeline->conversation->onMeaningChange = static fn() => $weak->get()?->startGeneration();
+    }
+
+    /** Returns whether an ALTER was sent, and its transaction has not ended. */
+    public function isChangingSchema(): bool
+    {
+        $isInTransaction = $this->pipeline->conversation->status !== 'I' || $this->meaningChange?->done === false;
+
+        return $this->isChangingSchema && $isInTransaction && $this->pipeline->isOpen();
+    }
+
+    /** Returns a name for a statement to prepare. During an ALTER of another session, no statement stays prepared. */
+    public function newName(string $sql): string
+    {
+        return $this->schemaChanges->isChangingBeside($this)
+            ? ''
+            : $this->statements->newName($sql, $this->pipeline->conversation->escapesWithBackslash);
     }
 
     /** Sends Parse and Describe, and waits for the answer. Pass the returned exchange to {@see register()}. */
@@ -148,6 +167,7 @@ final class Preparation
         if (SchemaChanges::isChangingScript($sql)) {
             // The server delays a preparation until the ALTER ends. A prepared statement would keep the old types.
             $this->schemaChanges->startGenerations();
+            $this->isChangingSchema = true;
         }
     }
 
@@ -166,6 +186,7 @@ final class Preparation
             && ($this->meaningChange === null || $this->meaningChange->done)
         ) {
             $this->meaningChange = null;
+            $this->isChangingSchema = false;
             $this->statements->keepTentative();
         }
     }
@@ -239,7 +260,7 @@ final class Preparation
         if ($exchange->status !== 'I') {
             return false;
         }
-        $name = $this->statements->newName($sql, $this->pipeline->conversation->escapesWithBackslash);
+        $name = $this->newName($sql);
         $described = $this->prepare($name, $sql, null);
 
         return $described->serverError === null

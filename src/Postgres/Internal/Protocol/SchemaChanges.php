@@ -43,6 +43,18 @@ final class SchemaChanges
         return preg_match(self::PATTERN, $sql) !== 0;
     }
 
+    /** Returns whether another session than `$own` has sent an ALTER, and its transaction has not ended. */
+    public function isChangingBeside(Preparation $own): bool
+    {
+        foreach ($this->preparations as $preparation => $_) {
+            if ($preparation !== $own && $preparation->isChangingSchema()) {
+                return true;
+            }
+        }
+
+        return false;
+    }
+
     /** Drops the prepared statements of all sessions. Call it before a change, and once other sessions can see it. */
     public function startGenerations(): void
     {

@@ -77,7 +77,7 @@ final class StatementRunner
                 $this->changes->record($sql);
             }
             if ($statement === null) {
-                $name = $this->statements->newName($sql, $this->pipeline->conversation->escapesWithBackslash);
+                $name = $this->preparation->newName($sql);
                 $exchange = $this->preparation->execute($name, $sql, $parameters, $cancellation, $onSent);
             } else {
                 $values = $this->encode($sql, $statement, $parameters, $cancellation);
@@ -184,9 +184,7 @@ final class StatementRunner
     public function prepare(string $sql, ?Cancellation $cancellation, bool $isKept = true): PreparedStatement
     {
         for ($attempt = 1;; ++$attempt) {
-            $name = $isKept
-                ? $this->statements->newName($sql, $this->pipeline->conversation->escapesWithBackslash)
-                : '';
+            $name = $isKept ? $this->preparation->newName($sql) : '';
             $exchange = $this->preparation->prepare($name, $sql, $cancellation);
             if ($exchange->serverError === null) {
                 $statement = $this->preparation->register($name, $sql, $exchange, $cancellation);

@@ -128,6 +128,39 @@ trait FollowsSchemaChanges
         );
     }
 
+    public function testAChangeOfAScriptThatStillRunsReachesAllSessionsOfThePool(): void
+    {
+        $pool = $this->pool(3);
+        $table = self::table('at timestamp');
+        $insert = "INSERT INTO {$table} VALUES (\$1)";
+        $at = new \DateTimeImmutable('2026-03-01 12:00:00+05:00');
+        [$gate, $one, $other] = [$pool->acquire(), $pool->acquire(), $pool->acquire()];
+        $first = random_int(1, 1_000_000) * 2;
+        $awaitsGate = static fn(int $gate): bool => \count(Observer::ask(
+            "SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = {$gate} AND NOT granted",
+        )) === 1;
+        $gate->query('SELECT pg_advisory_lock($1), pg_advisory_lock($1 + 1)', [$first]);
+        $script = "SELECT pg_advisory_lock({$first}); BEGIN; " . \sprintf(self::TO_INSTANT, $table)
+            . '; COMMIT; SELECT pg_advisory_lock(' . ($first + 1) . ')';
+        $running = Async::run(static fn() => $one->executeScript($script));
+        Eventually::holds(static fn(): bool => $awaitsGate($first), 'the script runs');
+        $other->execute($insert, [$at]);
+        Observer::ask("TRUNCATE {$table}");
+        $gate->query('SELECT pg_advisory_unlock($1)', [$first]);
+        Eventually::holds(static fn(): bool => $awaitsGate($first + 1), 'the type has changed');
+        $other->execute($insert, [$at]);
+        $gate->query('SELECT pg_advisory_unlock($1)', [$first + 1]);
+        $running->await();
+
+        self::assertSame(
+            [['same' => 't']],
+            Observer::ask("SELECT at = '2026-03-01 07:00:00+00' AS same FROM {$table}"),
+        );
+        $prepared = 'SELECT count(*)::int FROM pg_prepared_statements';
+        $other->query($prepared);
+        self::assertSame(1, $other->query($prepared)->value(), 'statements stay prepared again');
+    }
+
     public function testAChangeOfACancelledScriptReachesAllSessionsOfThePool(): void
     {
         $pool = $this->pool(2);
