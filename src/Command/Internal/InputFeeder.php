@@ -12,7 +12,7 @@ use Spindle\Internal\FileType;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Warnings;
 
-/** Sends a command's input in pieces. Waits while LauncherProtocol::INPUT_WINDOW or more bytes are unacknowledged. */
+/** Sends a command's input in pieces. Waits while {@see window()} or more bytes are unacknowledged. */
 final class InputFeeder
 {
     private const MAX_PIECE_BYTES = 1 << 16;
@@ -25,7 +25,7 @@ final class InputFeeder
 
     private bool $started = false;
 
-    /** Whether {@see feed()} waits because INPUT_WINDOW or more bytes are unacknowledged. */
+    /** Whether {@see feed()} waits because too many bytes are unacknowledged. */
     private bool $isWaitingForWindow = false;
 
     private readonly Condition $changed;
@@ -73,7 +73,7 @@ final class InputFeeder
             EventLoop::queue($this->fiber->run(...), $this->feed(...));
         }
         $this->unacknowledged -= $bytes[1];
-        if ($this->isWaitingForWindow && $this->unacknowledged < LauncherProtocol::INPUT_WINDOW) {
+        if ($this->isWaitingForWindow && $this->unacknowledged < $this->window()) {
             $this->changed->notify();
         }
     }
@@ -92,11 +92,12 @@ final class InputFeeder
         try {
             foreach ($this->pieces() as $piece) {
                 $size = \strlen($piece);
-                for ($at = 0; $at < $size && $this->command !== null; $at += self::MAX_PIECE_BYTES) {
-                    $part = $size <= self::MAX_PIECE_BYTES ? $piece : substr($piece, $at, self::MAX_PIECE_BYTES);
+                $partBytes = min(self::MAX_PIECE_BYTES, $this->window());
+                for ($at = 0; $at < $size && $this->command !== null; $at += $partBytes) {
+                    $part = $size <= $partBytes ? $piece : substr($piece, $at, $partBytes);
                     $this->unacknowledged += \strlen($part);
                     $this->command->sendInput($part);
-                    if ($this->unacknowledged >= LauncherProtocol::INPUT_WINDOW) {
+                    if ($this->unacknowledged >= $this->window()) {
                         $this->isWaitingForWindow = true;
                         $this->wait();
                         $this->isWaitingForWindow = false;
@@ -110,6 +111,11 @@ final class InputFeeder
         } catch (\Throwable $thrown) {
             $this->command?->fail($thrown, is_iterable($this->source));
         }
+    }
+
+    private function window(): int
+    {
+        return $this->command?->launcher->inputWindow ?? LauncherProtocol::INPUT_WINDOW;
     }
 
     /** @return iterable<mixed, string> */

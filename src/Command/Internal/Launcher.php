@@ -14,9 +14,12 @@ use Spindle\LauncherException;
 /** Represents a launcher (a helper process that starts commands) with its pending commands. */
 final class Launcher implements LauncherEvents
 {
-    /** Maximum bytes of streamed output of all running commands in this process; {@see outputWindow()}. */
+    /** Maximum bytes of streamed output or input of all running commands in this process; {@see window()}. */
     private const MAX_STREAMED_BYTES = 64 << 20;
-    private const MIN_OUTPUT_WINDOW = 1 << 14;
+    private const MIN_WINDOW = 1 << 14;
+
+    /** Number of copies of unsent bytes that {@see LauncherProcess} can have. */
+    private const UNSENT_COPIES = 3;
 
     /** Maximum number of running commands of this launcher. */
     public int $share = 0;
@@ -26,6 +29,9 @@ final class Launcher implements LauncherEvents
      * this share needs too many descriptors.
      */
     public int $largestShare = 0;
+
+    /** Number of bytes of a command's input that this process may have sent without an acknowledgement. */
+    public int $inputWindow = LauncherProtocol::INPUT_WINDOW;
 
     /** Whether the launcher has reported that it is ready. Until then, the launcher starts nothing. */
     public bool $isReady = false;
@@ -118,6 +124,7 @@ final class Launcher implements LauncherEvents
         $this->share = $share;
         $this->usableShare = $isPaused ? 0 : $share;
         $this->largestShare = $largestShare;
+        $this->inputWindow = self::window($largestShare, self::UNSENT_COPIES, LauncherProtocol::INPUT_WINDOW);
         $announcedStarts = ($this->options->rerunAfterCrash ? LauncherProtocol::BEFORE_START : 0)
             | ($this->options->delay > 0.0 ? LauncherProtocol::AFTER_START : 0);
         $this->process->send(LauncherProtocol::frame(
@@ -129,18 +136,22 @@ final class Launcher implements LauncherEvents
                 $largestShare,
                 $this->options->gracePeriod,
                 $announcedStarts,
-                self::outputWindow($largestShare),
+                self::window($largestShare, 1, LauncherProtocol::OUTPUT_WINDOW),
             ),
         ));
     }
 
-    /** Returns how many bytes of a running command's streamed output this process keeps, so that all outputs fit. */
-    private static function outputWindow(int $largestShare): int
+    /**
+     * Returns how many bytes of each running command this process keeps, so that the bytes of all commands fit.
+     *
+     * @param int $copies number of times that a byte can be in memory
+     */
+    private static function window(int $largestShare, int $copies, int $max): int
     {
         $total = FreeMemory::quarterOfLimit(self::MAX_STREAMED_BYTES);
-        $commands = Launchers::MAX_LAUNCHERS * max(1, $largestShare);
+        $parts = $copies * Launchers::MAX_LAUNCHERS * max(1, $largestShare);
 
-        return max(self::MIN_OUTPUT_WINDOW, min(LauncherProtocol::OUTPUT_WINDOW, intdiv($total, $commands)));
+        return max(self::MIN_WINDOW, min($max, intdiv($total, $parts)));
     }
 
     /** Handles the end of the answer to a CONFIGURE frame: the launcher has reported the start of all that runs. */

@@ -81,7 +81,7 @@ final class LauncherProtocol
     /** Largest value of the window in CONFIGURE: {@see Process\JobScheduler::$outputWindow}. */
     public const OUTPUT_WINDOW = 1 << 20;
 
-    /** The pool sends no input of a job while this many bytes or more wait for the launcher's acknowledgement. */
+    /** The pool sends no input of a job while at most this number of bytes wait for the launcher's acknowledgement. */
     public const INPUT_WINDOW = 1 << 18;
 
     /** Environment variable that marks the processes of a command, so that {@see Process\ProcessTree} finds them. */

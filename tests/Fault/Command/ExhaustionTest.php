@@ -196,6 +196,36 @@ final class ExhaustionTest extends TidyTestCase
         return $bytes;
     }
 
+    public function testStreamedInputOfManyCommandsFitsIntoTheMemoryLimit(): void
+    {
+        self::assertSame(
+            100,
+            Host::call(self::class . '::feedManyCommands', options: ['-d', 'memory_limit=64M']),
+        );
+    }
+
+    /** @return int number of commands that have read their whole input */
+    public static function feedManyCommands(): int
+    {
+        $pool = new CommandPool(100);
+        $piece = str_repeat('x', 1 << 16);
+        $input = static function () use ($piece): \Generator {
+            for ($i = 0; $i < 16; ++$i) {
+                yield $piece;
+            }
+        };
+        $commands = [];
+        for ($i = 0; $i < 100; ++$i) {
+            $commands[] = Command::of('wc', '-c')->withInput($input());
+        }
+        $succeeded = 0;
+        foreach ($pool->run($commands) as $result) {
+            $succeeded += $result->stdout() === "1048576\n" ? 1 : 0;
+        }
+
+        return $succeeded;
+    }
+
     public function testACommandWhoseOutputCouldNotBeStoredIsNotRetriedAfterATimeout(): void
     {
         // Further attempts are only made while the shell is ended before it has set the trap.
