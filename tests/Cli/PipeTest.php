@@ -176,6 +176,18 @@ final class PipeTest extends SpindleCommandTestCase
         self::assertOutcome(0, "36700158\n36700158\n3599684\n", $process);
     }
 
+    public function testTheBlocksOfManyJobsOfRoundRobinFitIntoTheMemoryLimit(): void
+    {
+        $job = ': >s{#}; until [ $(ls s* | wc -l) = 40 ]; do sleep 0.05; done; wc -c';
+        $process = $this->shell(
+            'mkdir t; yes 0123456789 2>/dev/null | head -c 77000000 | TMPDIR=$PWD/t ' . escapeshellarg(\PHP_BINARY)
+            . ' -d memory_limit=48M $SPINDLE run -j40 --pipe --round-robin --block 1M ' . escapeshellarg($job)
+            . ' | awk \'{s+=$1} END {print s}\'; ls t',
+        );
+
+        self::assertOutcome(0, "77000000\n", $process);
+    }
+
     public function testAFileOfUnknownSizeHasNoParts(): void
     {
         $process = $this->shell('$SPINDLE run --pipe-part -a /proc/self/stat wc -c');

@@ -174,17 +174,14 @@ final class PipeOptions
                 'option --pipe: blocks are read from standard input; remove the list of arguments',
             );
         }
+        $files = new BlockFiles(areWritten: !$given->flag('dry-run'));
         if ($given->flag('round-robin')) {
             self::reject($given, '--round-robin', self::NOT_WITH_ROUND_ROBIN);
 
-            return new RoundRobinInputs(self::blocks($given));
+            return new RoundRobinInputs(self::blocks($given), $files);
         }
 
-        return new BlockInputs(
-            self::blocks($given),
-            self::insertsFileName($given),
-            new BlockFiles(areWritten: !$given->flag('dry-run')),
-        );
+        return new BlockInputs(self::blocks($given), self::insertsFileName($given), $files);
     }
 
     /** @param array<string, string> $reasons by name of an option that can't be combined with $option */

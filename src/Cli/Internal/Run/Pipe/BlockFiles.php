@@ -6,6 +6,7 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 
 use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\Input\ShellQuotes;
+use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\Command;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\Internal\Warnings;
@@ -22,6 +23,8 @@ final class BlockFiles
 
     /** Shell script that runs a program with a file as its standard input. */
     private const READING_PROGRAM = 'file=$1; shift; exec "$@" <"$file"';
+
+    public const READ_SIZE = 1 << 15;
 
     private readonly string $prefix;
 
@@ -86,6 +89,27 @@ final class BlockFiles
         stream_set_write_buffer($file, 0);
 
         return $file;
+    }
+
+    /**
+     * Removes a file and yields its bytes.
+     *
+     * @return \Generator<int, string>
+     *
+     * @throws UsageException when the file can't be read to its end
+     */
+    public function read(int $number): \Generator
+    {
+        $left = $this->size($number);
+        $file = @fopen($this->path($number), 're');
+        $this->remove($number);
+        for (; $left > 0; $left -= \strlen($bytes)) {
+            $bytes = $file === false ? '' : (string) @fread($file, self::READ_SIZE);
+            if ($bytes === '') {
+                throw new UsageException("can't read a temporary file");
+            }
+            yield $bytes;
+        }
     }
 
     public function path(int $number): string

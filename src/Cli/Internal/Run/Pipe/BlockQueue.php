@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Pipe;
 
+use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Internal\Async\Condition;
 
@@ -13,18 +14,29 @@ final class BlockQueue
     /** A queue that holds at least this number of bytes gets no further block. */
     private const MAX_BYTES = 1 << 16;
 
-    /** @var list<string> */
+    /** @var list<string|int> blocks, or their numbers in $files */
     private array $blocks = [];
 
     private int $bytes = 0;
+
+    /** Bytes of blocks in memory: of those that wait, and of the one that the job reads now. */
+    private int $memoryBytes = 0;
     private bool $isClosed = false;
     private ?\Throwable $failure = null;
     private readonly Condition $changed;
 
-    /** @param InputWait $wait woken when the queue has room again */
-    public function __construct(private readonly InputWait $wait)
+    /**
+     * @param InputWait  $wait  woken when the queue has room again
+     * @param BlockFiles $files blocks for which there is no memory
+     */
+    public function __construct(private readonly InputWait $wait, private readonly BlockFiles $files)
     {
         $this->changed = new Condition();
+    }
+
+    public function memoryBytes(): int
+    {
+        return $this->memoryBytes;
     }
 
     public function hasRoom(): bool
@@ -32,9 +44,19 @@ final class BlockQueue
         return $this->bytes < self::MAX_BYTES;
     }
 
-    public function add(string $block): void
+    /**
+     * @param int|null $file number of a new file for the block; null to keep the block in memory
+     *
+     * @throws OutputFailedException when the file can't be written
+     */
+    public function add(string $block, ?int $file = null): void
     {
-        $this->blocks[] = $block;
+        if ($file === null) {
+            $this->memoryBytes += \strlen($block);
+        } else {
+            $this->files->write($file, [$block]);
+        }
+        $this->blocks[] = $file ?? $block;
         $this->bytes += \strlen($block);
         $this->changed->notify();
     }
@@ -66,10 +88,23 @@ final class BlockQueue
             $blocks = $this->blocks;
             $this->blocks = [];
             $this->bytes = 0;
-            foreach ($blocks as $block) {
-                yield $block;
+            while (($block = array_shift($blocks)) !== null) {
+                yield from \is_int($block) ? $this->files->read($block) : self::pieces($block);
+                $this->memoryBytes -= \is_int($block) ? 0 : \strlen($block);
             }
             $this->wait->wake();
+        }
+    }
+
+    /**
+     * Yields a block in pieces, because the reader keeps the last piece while it waits for the next block.
+     *
+     * @return \Generator<int, string>
+     */
+    private static function pieces(string $block): \Generator
+    {
+        for ($at = 0; $at < \strlen($block); $at += BlockFiles::READ_SIZE) {
+            yield substr($block, $at, BlockFiles::READ_SIZE);
         }
     }
 }

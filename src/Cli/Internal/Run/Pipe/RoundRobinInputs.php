@@ -9,6 +9,7 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Input\JobInputs;
 use Spindle\Cli\Internal\Run\Input\JobValues;
+use Spindle\Internal\FreeMemory;
 
 /**
  * Implements --round-robin: distributes the blocks of standard input among N jobs that all run at the same time. Each
@@ -17,6 +18,12 @@ use Spindle\Cli\Internal\Run\Input\JobValues;
 final class RoundRobinInputs implements JobInputs
 {
     use HasNumberedJobs;
+
+    /**
+     * Maximum bytes in memory of the blocks of all jobs. An eighth of memory_limit is another maximum, because PHP can
+     * need twice the size of a block.
+     */
+    private const MAX_MEMORY_BYTES = 32 << 20;
 
     /** @var array<int, BlockQueue> queues of unfinished jobs, by job number */
     private array $queues = [];
@@ -39,7 +46,10 @@ final class RoundRobinInputs implements JobInputs
 
     private ?InputWait $wait = null;
 
-    public function __construct(private readonly Blocks $blocks) {}
+    /** Number of the last file for a block. */
+    private int $lastFile = 0;
+
+    public function __construct(private readonly Blocks $blocks, private readonly BlockFiles $files) {}
 
     /** Returns 0: all jobs run at the same time, so no job is created in advance. */
     public function lookahead(): int
@@ -57,7 +67,7 @@ final class RoundRobinInputs implements JobInputs
             EventLoop::queue($this->distribute(...), $blocks, $wait, $concurrency);
             for (; $blocks->valid() && !$wait->isStopped(); $blocks->next()) {
                 $number = ++$this->jobCount;
-                $this->queues[$number] = new BlockQueue($wait);
+                $this->queues[$number] = new BlockQueue($wait, $this->files);
                 $this->add($number, $this->blocks->header . $blocks->current());
                 $this->isReading = false;
                 $this->isComplete = $number >= $concurrency();
@@ -101,6 +111,7 @@ final class RoundRobinInputs implements JobInputs
     {
         $this->closeQueues();
         $this->queues = [];
+        $this->files->removeAll();
     }
 
     /**
@@ -136,7 +147,12 @@ final class RoundRobinInputs implements JobInputs
 
     private function add(int $number, string $block): void
     {
-        $this->queues[$number]->add($block);
+        $memory = \strlen($block);
+        foreach ($this->queues as $queue) {
+            $memory += $queue->memoryBytes();
+        }
+        $fits = $memory <= intdiv(FreeMemory::quarterOfLimit(2 * self::MAX_MEMORY_BYTES), 2);
+        $this->queues[$number]->add($block, $fits ? null : ++$this->lastFile);
         $this->sent[$number] = ($this->sent[$number] ?? 0) + \strlen($block);
     }
 

@@ -9,6 +9,7 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Input\InputSource;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\Run\Input\JobValues;
+use Spindle\Cli\Internal\Run\Pipe\BlockFiles;
 use Spindle\Cli\Internal\Run\Pipe\Blocks;
 use Spindle\Cli\Internal\Run\Pipe\BlockSplitter;
 use Spindle\Cli\Internal\Run\Pipe\RoundRobinInputs;
@@ -61,6 +62,7 @@ final class RoundRobinInputsTest extends TestCase
         $splitter = new BlockSplitter($ends, 2);
         $inputs = new RoundRobinInputs(
             new Blocks(InputSource::file($path, "\n"), $splitter, $ends, null, false, false),
+            new BlockFiles(),
         );
         $wait = new InputWait();
         $jobs = $inputs->jobs($wait, static fn(): int => 2);
