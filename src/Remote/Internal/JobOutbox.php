@@ -34,7 +34,7 @@ final class JobOutbox
     /** @var array<string, true> ids of jobs whose submission is pending, as keys */
     private array $pendingIds = [];
 
-    /** Fibers that wait until no request is pending; null before the first wait. */
+    /** Fibers that wait for the answers of pending requests; null before the first wait. */
     private ?FiberQueue $flushing = null;
 
     public function __construct(
@@ -102,13 +102,27 @@ final class JobOutbox
         }
     }
 
-    /** Waits until all jobs have been sent, and the engine has answered. */
+    /** Waits until all jobs of earlier calls of {@see send()} have been sent, and the engine has answered. */
     public function flush(): void
     {
-        while ($this->sent !== []) {
+        $earlier = $this->unanswered();
+        while (array_intersect_key($earlier, $this->unanswered()) !== []) {
             $this->flushing ??= new FiberQueue();
             $this->flushing->wait();
         }
+    }
+
+    /** @return array<int, OneShot<int>> futures of unsent and unanswered calls, by object id */
+    private function unanswered(): array
+    {
+        $answers = [];
+        foreach ([...array_values($this->sent), ...array_values($this->submissions)] as $calls) {
+            foreach ($calls as [, , , $accepted]) {
+                $answers[spl_object_id($accepted)] = $accepted;
+            }
+        }
+
+        return $answers;
     }
 
     private function sendAll(string $timeout): void
@@ -124,9 +138,10 @@ final class JobOutbox
                     }
                 }
             }
+            $this->sent[$timeout] = [];
+            $this->flushing?->wakeAll();
         }
         unset($this->sent[$timeout], $this->submissions[$timeout]);
-        $this->flushing?->wakeAll();
     }
 
     /** @return list<array{QueueClient, list<Job>, bool, OneShot<int>}> submissions for one request; empty if none */

@@ -213,6 +213,47 @@ final class RemoteExecutorTest extends TestCase
         self::assertSame(['submit', 'submit', 'cancel'], $calls);
     }
 
+    #[TestWith([true])]
+    #[TestWith([false])]
+    public function testACancellationDoesNotWaitForLaterJobs(bool $isKill): void
+    {
+        [$isCancelled, $count] = [false, 0];
+        $cancel = static function (string $queue, array $ids) use (&$isCancelled): array {
+            $isCancelled = true;
+
+            return $ids;
+        };
+        $broker = self::createStub(Broker::class);
+        $broker->method('cancel')->willReturnCallback($cancel);
+        $broker->method('cancelAndRecord')->willReturnCallback(
+            static fn(string $queue, array $ids): array => $cancel($queue, $ids) === [] ? [] : ['id' => JobStatus::Waiting],
+        );
+        $other = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+        $broker->method('submit')->willReturnCallback(
+            static function (string $queue, array $jobs) use (&$isCancelled, &$count, $other): SubmitResult {
+                if (!$isCancelled && ++$count < 100) { // another dispatch begins during each request
+                    Async::run(static fn(): string => $other->dispatch('time', "other-{$count}"));
+                }
+                delay(0.0);
+
+                return new SubmitResult(\count($jobs));
+            },
+        );
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+        if ($isKill) {
+            $executor->submit('time')->ignore();
+            $other->dispatch('time', 'first');
+            $executor->kill();
+        } else {
+            $dispatch = Async::run(static fn(): string => $executor->dispatch('time', 'id'));
+            Async::run(static fn() => null)->await();
+            self::assertTrue($executor->cancel('id'));
+            $dispatch->await();
+        }
+
+        self::assertLessThan(100, $count);
+    }
+
     public function testACancelledCallOfCancelEndsImmediately(): void
     {
         /** @var DeferredFuture<array<string, JobStatus>> $answer */
