@@ -272,6 +272,23 @@ trait CancelsJobs
         self::assertSame([1, 1, 0, 0], $this->statistics('cancelled_total', 'running', 'blocked', 'lost_total'));
     }
 
+    public function testAfterTheCancellationOfTheNextJobOfAKeyTheOthersKeepTheirOrder(): void
+    {
+        $this->submit(...array_map(self::keyed(...), ['one', 'two', 'three', 'four', 'five']));
+        [$one] = $this->claim($this->join('a'));
+        $this->end('a', $one);
+        $this->broker()->cancelAndRecord($this->queue(), ['two']);
+        self::assertSame([1, 2], $this->statistics('waiting', 'blocked'));
+        $ids = [];
+        for ($i = 0; $i < 3; ++$i) {
+            [$delivery] = $this->claim('a');
+            $ids[] = $delivery->id;
+            $this->end('a', $delivery);
+        }
+
+        self::assertSame(['three', 'four', 'five'], $ids);
+    }
+
     public function testACancelledJobIsNotDelayedAnyMore(): void
     {
         $this->submit('job');

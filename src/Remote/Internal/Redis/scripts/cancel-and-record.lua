@@ -17,7 +17,7 @@ for i = 1, idCount do
     record = record or decoded(call('HGET', TRIED, id) or '') or {[4] = string.match(id, PRIVATE_ID) or '', [5] = ''}
     local watchers = call('HGET', P .. 'watchers', id)
     call('SET', P .. 'cancelled:' .. id, digest(call('HGET', JOBS, id)), 'EX', CANCELLED_SECONDS)
-    ready = ready + removeUnclaimed(id) + unlock(record[5], id)
+    ready = ready + removeUnclaimed(id) + (running and unlock(record[5], id) or 0)
     -- An outcome of 0 bytes makes the callers look up the job.
     local message = 'r' .. struct.pack('<Bc0I4', #id, id, 0)
     eachMailbox(record, watchers, function(mailbox) call('PUBLISH', 'spindle:to:' .. mailbox, message) end)
