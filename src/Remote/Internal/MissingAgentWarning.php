@@ -79,10 +79,13 @@ final class MissingAgentWarning
             return;
         }
         $this->isLogged = true;
-        $this->logger->warning(
-            'No agent serves the queue {queue}, so its jobs wait. Start one: spindle work --queue {queue}',
-            ['queue' => $this->queue],
-        );
+        try {
+            $this->logger->warning(
+                'No agent serves the queue {queue}, so its jobs wait. Start one: spindle work --queue {queue}',
+                ['queue' => $this->queue],
+            );
+        } catch (\Throwable) { // a failure of the logger must not end the application
+        }
     }
 
     private function cancelTimer(): void

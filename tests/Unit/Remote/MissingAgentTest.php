@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Remote;
 
 use PHPUnit\Framework\Attributes\TestWith;
+use Psr\Log\LoggerInterface;
 use Spindle\Remote\AttachResult;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerUnavailableException;
@@ -57,6 +58,18 @@ final class MissingAgentTest extends TidyTestCase
         self::assertSame([[self::WARNING], 1], [$this->log->lines('warning'), $this->checks]);
     }
 
+    public function testALoggerThatThrowsDoesNotEndTheWait(): void
+    {
+        $log = self::createMock(LoggerInterface::class);
+        $log->expects(self::once())->method('warning')->willThrowException(new \RuntimeException('The disk is full'));
+        $executor = $this->executor($log);
+        $submission = $executor->submit('time');
+        delay(10.0);
+        self::assertFalse($submission->isComplete());
+        $submission->ignore();
+        $executor->kill();
+    }
+
     public function testAnAgentThatIsLostLaterIsReported(): void
     {
         $this->agents = 1;
@@ -84,7 +97,7 @@ final class MissingAgentTest extends TidyTestCase
         self::assertSame(0, $this->checks);
     }
 
-    private function executor(): RemoteExecutor
+    private function executor(?LoggerInterface $log = null): RemoteExecutor
     {
         $broker = self::createStub(Broker::class);
         $broker->method('openMailbox')->willReturn(static function (): void {});
@@ -103,7 +116,7 @@ final class MissingAgentTest extends TidyTestCase
             $broker,
             'queue',
             new SigningKeys([AgentProgram::KEY]),
-            options: new RemoteOptions(logger: $this->log),
+            options: new RemoteOptions(logger: $log ?? $this->log),
         );
     }
 }

@@ -218,16 +218,17 @@ final class RemoteExecutorTest extends TestCase
     public function testACancellationDoesNotWaitForLaterJobs(bool $isKill): void
     {
         [$isCancelled, $count] = [false, 0];
-        $cancel = static function (string $queue, array $ids) use (&$isCancelled): array {
+        $broker = self::createStub(Broker::class);
+        $broker->method('cancel')->willReturnCallback(static function () use (&$isCancelled): array {
             $isCancelled = true;
 
-            return $ids;
-        };
-        $broker = self::createStub(Broker::class);
-        $broker->method('cancel')->willReturnCallback($cancel);
-        $broker->method('cancelAndRecord')->willReturnCallback(
-            static fn(string $queue, array $ids): array => $cancel($queue, $ids) === [] ? [] : ['id' => JobStatus::Waiting],
-        );
+            return [];
+        });
+        $broker->method('cancelAndRecord')->willReturnCallback(static function () use (&$isCancelled): array {
+            $isCancelled = true;
+
+            return ['id' => JobStatus::Waiting];
+        });
         $other = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
         $broker->method('submit')->willReturnCallback(
             static function (string $queue, array $jobs) use (&$isCancelled, &$count, $other): SubmitResult {
