@@ -90,6 +90,10 @@ final class SettlementFactory
             default => "its agent or worker was lost {$delivery->crashes} times",
         };
 
+        if ($delivery->streamed) {
+            $job->itemCount = 0; // at least: a later reader takes the stored items before the exception
+        }
+
         return $reason === null ? null : $this->lost($job, $job->attempt() - 1, $reason);
     }
 

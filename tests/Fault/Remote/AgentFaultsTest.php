@@ -154,6 +154,38 @@ final class AgentFaultsTest extends TestCase
         self::assertSame(Scale::of(20), $this->statistics()['lost_total']);
     }
 
+    public function testALaterReaderHasTheItemsThatAKilledAgentHasStored(): void
+    {
+        $executor = $this->executor();
+        $agent = $this->agent($this->queue(), 1, ...self::SHORT);
+        $id = $executor->dispatch(static function (): \Generator {
+            yield 'a' => 1;
+            yield 'b' => 2;
+            while (true) {
+                usleep(10_000);
+            }
+        });
+        $stored = "spindle:{{$this->queue()}}:items:{$id}";
+        Eventually::holds(static fn(): bool => Redis::shared()->command('XLEN', $stored) === 2, 'items are stored');
+        $agent->signal(\SIGKILL);
+        $other = $this->agent($this->queue(), 1, ...self::SHORT);
+        $isDead = static fn(): bool => $executor->status($id) === JobStatus::Dead;
+        Eventually::holds($isDead, 'another agent has found the loss', 20.0);
+        $items = $executor->attach($id)->await();
+        self::assertInstanceOf(\Generator::class, $items);
+        $seen = [];
+        try {
+            foreach ($items as $key => $item) {
+                $seen[] = [$key, $item];
+            }
+            self::fail('The items end with an exception');
+        } catch (WorkerCrashedException $crashed) {
+            self::assertStringContainsString('its agent was lost', $crashed->getMessage());
+        }
+        self::assertSame([['a', 1], ['b', 2]], $seen);
+        $this->stop($other);
+    }
+
     public function testAnAgentThatWasStoppedForLongSettlesNothingAndGoesOn(): void
     {
         $executor = $this->executor();
