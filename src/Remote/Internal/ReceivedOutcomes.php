@@ -19,7 +19,7 @@ use function Amp\async;
 
 /**
  * Asks the engine to drop data that this process no longer needs: outcomes that have arrived or are no longer awaited,
- * and stored items of generator tasks. One request drops many outcomes. If the engine is not available, this request is
+ * and stored items of generator tasks. One request drops many outcomes. If the engine is not available, a request is
  * repeated as long as this object exists. At the end of the process, {@see ProcessEnd} sends the unsent requests.
  */
 final class ReceivedOutcomes implements LastRequests
@@ -40,6 +40,9 @@ final class ReceivedOutcomes implements LastRequests
     private int $bytes = 0;
 
     private ?string $timer = null;
+
+    /** @var list<string> ids of generator tasks for which the engine did not answer {@see stopTakingItems()} */
+    private array $unstopped = [];
 
     /** @var array<int, \Closure(): void> requests that have not been sent, by number */
     private array $unsent = [];
@@ -70,10 +73,17 @@ final class ReceivedOutcomes implements LastRequests
         }
     }
 
-    /** Soon makes the engine drop a generator's items, and the agent end a running task. Failures are not retried. */
+    /** Soon makes the engine drop a generator's items, and the agent end a running task. */
     public function stopTakingItems(string $id): void
     {
-        $this->sendSoon(fn() => $this->broker->stopTakingItems($this->queue, $id));
+        $this->sendSoon(function () use ($id): void {
+            try {
+                $this->broker->stopTakingItems($this->queue, $id);
+            } catch (BrokerUnavailableException) {
+                $this->unstopped[] = $id; // without a repetition, the task would occupy its worker for an hour
+                $this->repeatSoon();
+            }
+        });
     }
 
     /**
@@ -94,6 +104,8 @@ final class ReceivedOutcomes implements LastRequests
 
     private function dropAll(): void
     {
+        [$unstopped, $this->unstopped] = [$this->unstopped, []];
+        array_map($this->stopTakingItems(...), $unstopped);
         foreach (array_chunk($this->takeIds(), self::MAX_JOBS_PER_REQUEST) as $ids) {
             $this->sendSoon(fn() => $this->drop($ids));
         }
@@ -120,6 +132,11 @@ final class ReceivedOutcomes implements LastRequests
     private function addAgain(string $id): void
     {
         $this->ids[] = $id;
+        $this->repeatSoon();
+    }
+
+    private function repeatSoon(): void
+    {
         $this->timer ??= WeakTimer::after(
             self::DELAY_SECONDS,
             $this,

@@ -135,6 +135,25 @@ final class EngineOutagesTest extends TidyTestCase
         self::assertSame(1, $this->statistics()['cancelled_total']);
     }
 
+    public function testAGeneratorThatIsDroppedWhileTheEngineIsAwayEndsWhenItIsBack(): void
+    {
+        $redis = $this->engine();
+        $this->agentAt($redis->url(), $this->queue(), 1);
+        $items = $this->executor()->submit(static function (): \Generator {
+            for ($i = 0; ; ++$i) {
+                yield $i;
+            }
+        })->await();
+        self::assertSame(0, $items->current());
+        $redis->kill();
+        unset($items);
+        $this->waitForUnansweredCalls('stopTakingItems');
+        $redis->restart();
+        Eventually::holds(fn(): bool => $this->statistics()['running'] === 0, 'the task ends', 20.0);
+
+        self::assertSame([], $redis->command('KEYS', '*:items:*'));
+    }
+
     /** All cancellations are sent in batches when the engine is back. Cancelled waits cancel no tasks. */
     public function testManyCancellationsDuringAnOutageAreNoStorm(): void
     {

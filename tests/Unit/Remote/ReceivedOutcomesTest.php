@@ -74,6 +74,19 @@ final class ReceivedOutcomesTest extends TestCase
         self::assertSame([['job'], ['job'], ['job']], $this->requests);
     }
 
+    public function testItemsThatTheEngineHasNotDroppedAreDroppedLater(): void
+    {
+        $outcomes = new ReceivedOutcomes($broker = $this->broker(), 'queue', new JobOutbox($broker, 'queue', 'client'));
+        $this->failures = 2;
+        $outcomes->stopTakingItems('stream');
+        $outcomes->awaitDropped(1.0, null);
+        self::assertSame([['stream']], $this->requests);
+        Eventually::holds(fn(): bool => $this->requestCount() === 3, 'they are dropped');
+        $outcomes->awaitDropped(1.0, null);
+
+        self::assertSame([['stream'], ['stream'], ['stream']], $this->requests);
+    }
+
     /** If the answer is lost, the submission is repeated. Without the outcome, the engine would run the job again. */
     public function testTheOutcomeOfAJobWhoseSubmissionIsUnansweredStays(): void
     {
@@ -122,17 +135,17 @@ final class ReceivedOutcomesTest extends TestCase
     private function broker(): Broker
     {
         $broker = self::createStub(Broker::class);
-        $broker->method('dropOutcomes')->willReturnCallback(
-            function (string $queue, array $ids): void {
-                /** @var list<string> $ids */
-                $this->requests[] = $ids;
-                if ($this->failures > 0) {
-                    --$this->failures;
+        $request = function (string $queue, array|string $ids): void {
+            /** @var list<string>|string $ids */
+            $this->requests[] = (array) $ids;
+            if ($this->failures > 0) {
+                --$this->failures;
 
-                    throw BrokerUnavailableException::at('redis://localhost', 'the connection broke');
-                }
-            },
-        );
+                throw BrokerUnavailableException::at('redis://localhost', 'the connection broke');
+            }
+        };
+        $broker->method('dropOutcomes')->willReturnCallback($request);
+        $broker->method('stopTakingItems')->willReturnCallback($request);
         $broker->method('submit')->willReturnCallback(function (): SubmitResult {
             $this->answered->getFuture()->await();
 
