@@ -249,7 +249,8 @@ interface Broker
      * @param int $offset number of items that were taken before
      * @param int $limit  maximum number of items to return
      *
-     * @return list<string> frames
+     * @return list<string> frames; fewer than `$limit`, but at least one, if more of them would have too many bytes in
+     *     total. An answer of less than 1 MiB has all items up to `$limit`
      *
      * @throws BrokerException
      */

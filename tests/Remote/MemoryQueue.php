@@ -20,6 +20,7 @@ final class MemoryQueue
 {
     /** Largest outcome in a message in bytes. */
     private const INLINE = 65536;
+    private const MAX_ANSWER_BYTES = 4 << 20;
 
     private const ITEMS_KEPT = 86400.0;
 
@@ -408,7 +409,13 @@ final class MemoryQueue
             }
         }
 
-        return \array_slice(array_values($left), 0, $limit);
+        $taken = [];
+        for ($bytes = 0; $left !== [] && \count($taken) < $limit && $bytes < self::MAX_ANSWER_BYTES;) {
+            $taken[] = $item = array_shift($left);
+            $bytes += \strlen($item);
+        }
+
+        return $taken;
     }
 
     public function stopTakingItems(string $id): void

@@ -18,6 +18,9 @@ final class StoredItems
 {
     private const MAX_ITEMS_PER_REQUEST = 32;
 
+    /** After an answer of fewer items and bytes, no item is stored: {@see \Spindle\Remote\Broker::takeItems()}. */
+    private const MIN_LIMITED_BYTES = 1 << 20;
+
     private int $takenCount = 0;
 
     /** Whether the engine may have items that were not fetched. */
@@ -74,8 +77,10 @@ final class StoredItems
         while (true) {
             if ($this->mayHaveMore) {
                 $this->mayHaveMore = false;
+                $frames = []; // frees the memory of the last answer
                 $frames = $this->takeFrames();
-                if (\count($frames) === self::MAX_ITEMS_PER_REQUEST) {
+                $bytes = array_sum(array_map(\strlen(...), $frames));
+                if (\count($frames) === self::MAX_ITEMS_PER_REQUEST || $bytes >= self::MIN_LIMITED_BYTES) {
                     $this->mayHaveMore = true;
                 }
                 foreach ($frames as $frame) {

@@ -570,6 +570,36 @@ final class DispatchedTasksTest extends TidyTestCase
         self::assertEquals([['a', 1], ['b', 2]], $seen);
     }
 
+    /** @return int bytes of all items */
+    public static function readLargeItems(string $address, string $queue, string $id): int
+    {
+        ini_set('memory_limit', '64M');
+        $executor = new RemoteExecutor(new RedisBroker($address), $queue, self::keys());
+        $items = $executor->attach($id)->await();
+        self::assertInstanceOf(\Generator::class, $items);
+        $bytes = 0;
+        foreach ($items as $item) {
+            $bytes += \is_string($item) ? \strlen($item) : 0;
+        }
+
+        return $bytes;
+    }
+
+    public function testManyLargeItemsFitIntoTheMemoryOfASlowReader(): void
+    {
+        $id = $this->executor()->dispatch(static function (): \Generator {
+            for ($i = 0; $i < 30; ++$i) {
+                yield str_repeat('x', 3 << 20);
+            }
+        });
+        $this->agent($this->queue);
+        $key = "spindle:{{$this->queue}}:items:{$id}";
+        Eventually::holds(static fn(): bool => Redis::shared()->command('XLEN', $key) === 30, 'all are stored');
+        $arguments = [Redis::shared()->url(), $this->queue, $id];
+
+        self::assertSame(30 * (3 << 20), Host::call(self::class . '::readLargeItems', $arguments));
+    }
+
     public function testTheItemsOfAFinishedGeneratorAreKeptForALaterReader(): void
     {
         $executor = $this->executor();

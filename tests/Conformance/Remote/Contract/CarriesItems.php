@@ -37,6 +37,21 @@ trait CarriesItems
         self::assertSame([], $this->broker()->takeItems($this->queue(), 'job', 4, 2));
     }
 
+    public function testLargeItemsAreNotTakenAllAtOnce(): void
+    {
+        $this->streamed();
+        $items = array_map(static fn(string $byte): string => str_repeat($byte, 3 << 20), ['a', 'b', 'c', 'd', 'e']);
+        $this->put(0, ...$items);
+        $taken = [];
+        do {
+            $answer = $this->broker()->takeItems($this->queue(), 'job', \count($taken), 32);
+            self::assertLessThanOrEqual(2, \count($answer), 'no item follows after 4 MiB');
+            $taken = [...$taken, ...$answer];
+        } while ($answer !== []);
+
+        self::assertTrue($items === $taken);
+    }
+
     public function testItemsThatWereAskedForCanBeAskedForAgainUntilTheNextAreAskedFor(): void
     {
         $this->streamed();
