@@ -28,12 +28,18 @@ final class AgentProgram
         if ($memory !== false) {
             ini_set('memory_limit', $memory);
         }
+        $maxResultBytes = getenv('SPINDLE_TEST_MAX_RESULT');
         $agent = new Agent(
             new RedisBroker($address),
             $queue,
             $workers,
             new SigningKeys([self::KEY]),
-            new AgentOptions(lease: $lease, heartbeat: $heartbeat, leaseMargin: $leaseMargin),
+            new AgentOptions(
+                lease: $lease,
+                heartbeat: $heartbeat,
+                leaseMargin: $leaseMargin,
+                maxResultBytes: $maxResultBytes === false ? 16 << 20 : (int) $maxResultBytes,
+            ),
         );
         self::runUntilSignal($agent);
 
