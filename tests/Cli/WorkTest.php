@@ -14,6 +14,7 @@ use Spindle\Cli\Internal\Work\WorkerTrial;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Internal\UsableMemory;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
@@ -78,6 +79,22 @@ final class WorkTest extends TestCase
         $process->signal(\SIGTERM);
         self::assertSame(0, $process->wait());
         self::assertStringNotContainsString(Redis::shared()->password, $process->getErrorOutput());
+    }
+
+    #[TestWith(['-1', null])]
+    #[TestWith(['99M', '99M'])]
+    public function testWithoutALimitInPhpIniEachWorkerHasAShareOfTheMemory(string $configured, ?string $limit): void
+    {
+        mkdir($this->path('ini'));
+        file_put_contents($this->path('ini/memory.ini'), "memory_limit={$configured}\n");
+        $share = (int) ((int) (new UsableMemory())->bytes() * 0.75 / 3);
+        $queue = self::newQueue();
+        $this->work($queue, ['--workers', '3'], environment: ['PHP_INI_SCAN_DIR' => ":{$this->path('ini')}"]);
+
+        self::assertSame(
+            $limit ?? max(128, intdiv($share, 1 << 20)) . 'M',
+            $this->executor($queue)->submit(static fn(): string => (string) \ini_get('memory_limit'))->await(),
+        );
     }
 
     public function testTasksGoOnWhenTheirOutputIsNotReadAndTheLogReportsTheGap(): void

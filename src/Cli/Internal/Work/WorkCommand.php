@@ -79,8 +79,9 @@ final class WorkCommand extends Command
             TEXT],
         'memory-limit' => [self::VALUE, <<<'TEXT'
             Set PHP's memory_limit of each
-            worker, such as 256M [default: this
-            PHP's own]
+            worker, such as 256M, or -1 for
+            none [default: that of php.ini or a
+            share of the machine's memory]
             TEXT],
         'lease' => [self::VALUE, <<<'TEXT'
             Let other agents run this agent's

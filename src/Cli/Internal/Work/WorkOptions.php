@@ -10,6 +10,7 @@ use Spindle\Cli\Internal\Duration;
 use Spindle\Cli\Internal\GivenOptions;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Internal\CpuCount;
+use Spindle\Internal\DefaultMemoryLimit;
 use Spindle\Internal\WorkingDirectory;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
@@ -59,7 +60,7 @@ final class WorkOptions
             $queues,
             $broker,
             BrokerOptions::keys(),
-            self::agent($given),
+            self::agent($given, array_sum($queues)),
             self::admin($given),
             AdminHostOption::names($input),
             $given->json(),
@@ -138,10 +139,10 @@ final class WorkOptions
             : throw UsageException::option('--workers', (string) $workers, $allowed);
     }
 
-    private static function agent(GivenOptions $given): AgentOptions
+    private static function agent(GivenOptions $given, int $workers): AgentOptions
     {
         $defaults = new AgentOptions();
-        $pool = self::pool($given);
+        $pool = self::pool($given, $workers);
         [$lease, $heartbeat, $leaseMargin] = self::leaseTimes($given, $defaults);
         try {
             return new AgentOptions(
@@ -164,7 +165,7 @@ final class WorkOptions
         }
     }
 
-    private static function pool(GivenOptions $given): WorkerPoolOptions
+    private static function pool(GivenOptions $given, int $workers): WorkerPoolOptions
     {
         $bootstrap = $given->text('bootstrap');
         if ($bootstrap !== null && (!is_file($bootstrap) || !is_readable($bootstrap))) {
@@ -172,7 +173,7 @@ final class WorkOptions
                 "option --bootstrap: '{$bootstrap}' is not a readable file; give a PHP file that each worker loads",
             );
         }
-        $memory = $given->text('memory-limit');
+        $memory = $given->text('memory-limit') ?? DefaultMemoryLimit::of($workers);
         $pool = new WorkerPoolOptions(bootstrap: $bootstrap === null ? null : WorkingDirectory::absolute($bootstrap));
         try {
             return $pool->with(memoryLimit: $memory);
