@@ -93,7 +93,7 @@ final class WorkTest extends TestCase
 
         self::assertSame(
             $limit ?? max(128, intdiv($share, 1 << 20)) . 'M',
-            $this->executor($queue)->submit(static fn(): string => (string) \ini_get('memory_limit'))->await(),
+            $this->executor($queue)->submit(static fn(): string => \ini_get('memory_limit'))->await(),
         );
     }
 
@@ -768,7 +768,7 @@ final class WorkTest extends TestCase
         return $count;
     }
 
-    public function testTheLogAndTheDeadLetterOfAFailureWithoutAnExceptionNameTheTask(): void
+    public function testTheLogAndTheDeadLetterOfAFailureNameTheTask(): void
     {
         $queue = self::newQueue();
         $process = $this->work($queue, ['--workers', '2', '--max-result', '1000']);
@@ -781,7 +781,8 @@ final class WorkTest extends TestCase
         $executor->dispatch([self::class, 'neverEnd']);
         $executor->dispatch([self::class, 'returnStream']);
         $executor->dispatch([self::class, 'returnMuch'], 'much');
-        Eventually::holds(static fn(): bool => $broker->statistics($queue)['dead'] === 4, 'they are dead letters');
+        $executor->dispatch([self::class, 'throwNoDisk']);
+        Eventually::holds(static fn(): bool => $broker->statistics($queue)['dead'] === 5, 'they are dead letters');
 
         $reasons = array_map(strval(...), array_column($broker->listJobs($queue, JobStatus::Dead, 10), 'reason'));
         sort($reasons);
@@ -789,8 +790,16 @@ final class WorkTest extends TestCase
         self::assertSame(self::class . '::neverEnd(): the task exceeded its time limit', $reasons[0]);
         self::assertStringStartsWith(self::class . '::returnMuch(): The result of the job much has 1001', $reasons[1]);
         self::assertStringStartsWith(self::class . '::returnStream(): The result is an open', $reasons[2]);
-        self::assertStringStartsWith($name, $reasons[3]);
+        $thrown = self::class . '::throwNoDisk(): RuntimeException: no disk (' . __FILE__ . ':';
+        self::assertStringStartsWith($thrown, $reasons[3]);
+        self::assertStringStartsWith($name, $reasons[4]);
         self::assertStringContainsString("has failed: {$name}", $process->getErrorOutput());
+        self::assertStringContainsString("has failed: {$thrown}", $process->getErrorOutput());
+    }
+
+    public static function throwNoDisk(): never
+    {
+        throw new \RuntimeException('no disk');
     }
 
     /** @return resource */

@@ -165,7 +165,9 @@ final class SettlementFactory
             default => [$attempts, SettlementKind::Retry],
         };
 
-        return $this->failedAttempt($job, $outcome, $maxAttempts, self::reasonOf($thrown), $retry);
+        $reason = $job->body->named(self::reasonOf($thrown));
+
+        return $this->failedAttempt($job, $outcome, $maxAttempts, $reason, $retry);
     }
 
     /** Returns the settlement of a command that has a result. Any exit status is a result. */

@@ -257,7 +257,7 @@ final class AgentFaultsTest extends TestCase
         $dead = (new RedisBroker(Redis::shared()->url()))->listJobs($this->queue(), JobStatus::Dead, 1, $id);
 
         self::assertStringStartsWith(
-            'RuntimeException: no message (' . __FILE__ . ":{$line})\n",
+            'closure at ' . __FILE__ . ":{$line}: RuntimeException: no message (" . __FILE__ . ":{$line})\n",
             (string) $dead[$id]['reason'],
         );
     }

@@ -494,7 +494,8 @@ final class DispatchedTasksTest extends TidyTestCase
             $running->await();
         }
         $dead = (new RedisBroker(Redis::shared()->url()))->listJobs($this->queue, JobStatus::Dead, 1, $id)[$id];
-        self::assertStringStartsWith('DomainException: no disk at attempt 2: xxx', (string) $dead['reason']);
+        $name = 'closure at ' . __FILE__ . ':' . $line - 3;
+        self::assertStringStartsWith("{$name}: DomainException: no disk at attempt 2: xxx", (string) $dead['reason']);
     }
 
     public function testADeadLetterHasThePlaceOfTheExceptionAndItsCauses(): void
@@ -514,7 +515,7 @@ final class DispatchedTasksTest extends TidyTestCase
 
         self::assertSame(
             [
-                'DomainException: ' . str_repeat('m', 8192) . "… {$place($line)}",
+                'closure at ' . __FILE__ . ":{$line}: DomainException: " . str_repeat('m', 8192) . "… {$place($line)}",
                 'caused by RuntimeException@anonymous: no disk',
                 "at all {$place($line + 3)}",
                 "caused by LogicException: no message {$place($line + 3)}",
