@@ -23,4 +23,19 @@ final class JobConflictException extends \RuntimeException implements SpindleExc
                 . 'Two tasks are the same if their code, values, retry policy and timeout are the same.',
         );
     }
+
+    /**
+     * @internal
+     *
+     * @param string $name "closure at", and the file and line of the closure
+     */
+    public function withClosure(string $name): self
+    {
+        return new self(
+            $this->id,
+            "{$this->getMessage()} The task is a {$name}. A closure is a different task when its file has changed, for "
+                . 'example by a deployment. To dispatch a task with the same id after a deployment, use a function, a '
+                . 'static method or an invokable object.',
+        );
+    }
 }

@@ -136,13 +136,20 @@ final class RemoteExecutor implements Executor
         ?Cancellation $cancellation = null,
     ): string {
         $id ??= bin2hex(random_bytes(12)) . '-';
-        $body = JobBody::ofTask($this->client->head(PortableTask::encode($task)), null);
+        $code = PortableTask::encode($task);
+        $body = JobBody::ofTask($this->client->head($code), null);
         $job = $this->client->codec->encodeJob(Job::storedId($id), $body, $exclusiveKey, $delay);
-        if ($this->client->dispatch($job, $cancellation) === 0) {
-            throw QueueFullException::of($this->client->queue, $this->client->options->maxJobs);
+        try {
+            $accepted = $this->client->dispatch($job, $cancellation);
+        } catch (JobConflictException $conflict) {
+            $name = PortableTask::name($code);
+
+            throw str_starts_with($name, 'closure at ') ? $conflict->withClosure($name) : $conflict;
         }
 
-        return $id;
+        return $accepted > 0
+            ? $id
+            : throw QueueFullException::of($this->client->queue, $this->client->options->maxJobs);
     }
 
     /**

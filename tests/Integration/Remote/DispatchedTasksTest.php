@@ -132,6 +132,33 @@ final class DispatchedTasksTest extends TidyTestCase
         self::assertSame(3, $executor->attach('another')->await());
     }
 
+    public function testARefusedClosureIsExplainedByAChangeOfItsFile(): void
+    {
+        $executor = $this->executor();
+        $executor->dispatch(static fn(): int => 1, 'order-7');
+        $executor->dispatch('getmypid', 'order-8');
+        $messages = [];
+        $line = __LINE__ + 1;
+        foreach (['order-7' => static fn(): int => 1, 'order-8' => 'time'] as $id => $task) {
+            try {
+                $executor->dispatch($task, $id);
+            } catch (JobConflictException $conflict) {
+                $messages[] = $conflict->getMessage();
+                self::assertSame($id, $conflict->id);
+            }
+        }
+
+        self::assertCount(2, $messages);
+        self::assertStringEndsWith(
+            'The task is a closure at ' . __FILE__ . ":{$line}. A closure is a different task when its "
+                . 'file has changed, for example by a deployment. '
+                . 'To dispatch a task with the same id after a deployment, use a function, a static '
+                . 'method or an invokable object.',
+            $messages[0],
+        );
+        self::assertStringNotContainsString('closure', $messages[1]);
+    }
+
     public function testOneIdInTwoQueuesIsTwoTasks(): void
     {
         $gate = new Gate($this->path('gate'));

@@ -113,7 +113,8 @@ final readonly class ErrorIndex
             . ' again if it may run twice.',
         Remote\JobCancelledException::class => 'No action is needed if the job was cancelled on purpose. Otherwise,'
             . ' dispatch the task again with another id.',
-        Remote\JobConflictException::class => 'Use another id for a different task.',
+        Remote\JobConflictException::class => 'Use another id for a different task. If the task is a closure whose '
+            . 'file has changed, dispatch a function, a static method or an invokable object instead.',
         Remote\KeyFileException::class => 'Create a key file as the message shows, and give all machines the same key.',
         Remote\InvalidSignatureException::class => 'Give agents and callers the same key, and the same version of'
             . ' Spindle.',
