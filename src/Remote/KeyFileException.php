@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote;
 
 use Spindle\SpindleException;
+use Spindle\Worker\PortableTask;
 
 /** No usable signing key is available. */
 final class KeyFileException extends \RuntimeException implements SpindleException
@@ -13,10 +14,10 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
 
     public static function noFile(): self
     {
-        return new self(
-            'No key file is given: set SPINDLE_KEY_FILE to the file with the keys that sign jobs and outcomes. '
-                . self::ADVICE,
-        );
+        return new self('No key file is given: ' . (PortableTask::isInWorker()
+            ? 'the workers of spindle work do not have the environment variable SPINDLE_KEY_FILE, even if it is set '
+                . 'for the agent. Pass the keys as SigningKeys::fromFile($file)'
+            : 'set SPINDLE_KEY_FILE to the file with the keys that sign jobs and outcomes. ' . self::ADVICE));
     }
 
     public static function unreadable(string $file): self

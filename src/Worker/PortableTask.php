@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
+use Spindle\Worker\Internal\Process\WorkerBoot;
 use Spindle\Worker\Internal\TaskCode;
 use Spindle\Worker\Internal\ValueSerializer;
 
@@ -66,6 +67,12 @@ final class PortableTask
     public static function name(string $code): string
     {
         return TaskCode::name($code);
+    }
+
+    /** Returns whether this process is a worker. The workers of an agent do not have its secrets. */
+    public static function isInWorker(): bool
+    {
+        return WorkerBoot::depth() > 0;
     }
 
     /**

@@ -19,6 +19,7 @@ use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
+use Spindle\Remote\KeyFileException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteCommands;
 use Spindle\Remote\RemoteExecutor;
@@ -153,6 +154,36 @@ final class WorkTest extends TestCase
         );
 
         self::assertSame([], $this->executor($queue)->submit($secrets)->await());
+    }
+
+    public function testAMissingVariableInATaskIsExplained(): void
+    {
+        $queue = self::newQueue();
+        $this->work($queue);
+        $messages = static function (): array {
+            $messages = [];
+            $broker = static fn(): RedisBroker => new RedisBroker((string) getenv('SPINDLE_BROKER'));
+            foreach ([$broker, SigningKeys::fromEnvironment(...)] as $create) {
+                try {
+                    $create();
+                } catch (\ValueError|KeyFileException $missing) {
+                    $messages[] = $missing->getMessage();
+                }
+            }
+
+            return $messages;
+        };
+
+        self::assertSame(
+            [
+                'The address of the engine is empty. The workers of spindle work do not have the environment variable '
+                    . 'SPINDLE_BROKER, even if it is set for the agent. Read the address from a file',
+                'No key file is given: the workers of spindle work do not have the environment variable '
+                    . 'SPINDLE_KEY_FILE, even if it is set for the agent. '
+                    . 'Pass the keys as SigningKeys::fromFile($file)',
+            ],
+            $this->executor($queue)->submit($messages)->await(),
+        );
     }
 
     public function testSeveralQueuesShareTheWorkersByTheirWeights(): void

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal\Redis;
 
 use Spindle\Internal\Network\ClientStream;
+use Spindle\Worker\PortableTask;
 
 /** The address of the engine, with user, password and database. */
 final class Address
@@ -43,10 +44,11 @@ final class Address
     public static function parse(#[\SensitiveParameter] string $address): self
     {
         if ($address === '') {
-            throw new \ValueError(
-                'The address of the engine is empty. Is the environment variable SPINDLE_BROKER set? '
-                    . 'It should be like redis://:password@host:port/database',
-            );
+            throw new \ValueError('The address of the engine is empty. ' . (PortableTask::isInWorker()
+                ? 'The workers of spindle work do not have the environment variable SPINDLE_BROKER, even if it is set '
+                    . 'for the agent. Read the address from a file'
+                : 'Is the environment variable SPINDLE_BROKER set? It should be like '
+                    . 'redis://:password@host:port/database'));
         }
         // parse_url() rejects a URL without a host, so a unix:// URL gets the host localhost.
         $parts = parse_url((string) preg_replace('~^(unix://(?:[^/]*@)?)(?=/.)~i', '$1localhost', $address));
