@@ -220,11 +220,13 @@ final readonly class ServerError
     /** Appends the parameter that the server could not read, such as $1, unless the message already contains it. */
     private function withParameter(#[\SensitiveParameter] string $message): string
     {
-        $isOfParameter = preg_match(self::PARAMETER_PATTERN, $this->field('W') ?? '', $match) === 1;
+        if (preg_match(self::PARAMETER_PATTERN, $this->field('W') ?? '', $match) !== 1) {
+            return $message;
+        }
+        $isJson = $this->sqlState() === '22P02' && str_starts_with($this->field('R') ?? '', 'json_');
 
-        return $isOfParameter && !str_contains($message, $match[1])
-            ? "{$message} in the parameter {$match[1]}"
-            : $message;
+        return (str_contains($message, $match[1]) ? $message : "{$message} in the parameter {$match[1]}")
+            . ($isJson ? '. A string must be JSON already. Pass an array or a result of json_encode()' : '');
     }
 
     /** Hides quoted text in errors of SQLSTATE class 22, because the text may be a changed or shortened value. */

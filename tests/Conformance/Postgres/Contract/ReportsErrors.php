@@ -267,6 +267,30 @@ trait ReportsErrors
         }
     }
 
+    public function testAStringThatIsNoJsonIsReportedWithTheRemedy(): void
+    {
+        $link = $this->link();
+        foreach (['json', 'jsonb'] as $type) {
+            self::assertStringStartsWith(
+                'invalid input syntax for type json in the parameter $1. A string must be JSON already. '
+                    . 'Pass an array or a result of json_encode() (SQLSTATE 22P02)',
+                self::refused(
+                    QueryException::class,
+                    $link,
+                    static fn(PostgresLink $link) => $link->query("SELECT \$1::{$type}", ['hello']),
+                )->getMessage(),
+            );
+        }
+        self::assertStringNotContainsString(
+            'json_encode',
+            self::refused(
+                QueryException::class,
+                $link,
+                static fn(PostgresLink $link) => $link->query("SELECT 'hello'::jsonb, \$1::int", [1]),
+            )->getMessage(),
+        );
+    }
+
     public function testParameterValuesInMessagesOfFunctionsAreHiddenInAnyForm(): void
     {
         $link = $this->link();
