@@ -80,7 +80,8 @@ interface PostgresLink
      * @param string $sql statement such as "COPY items (id, name) FROM STDIN"
      * @param iterable<string|array<array-key, mixed>> $data a string is sent unchanged: it must have the statement's
      *     format, with a line feed after each row. An array contains the values of one row, in the order of the
-     *     columns; its keys are ignored. With arrays, the statement must use COPY's default format
+     *     columns; its keys are ignored. With arrays, the statement must use COPY's default format. For a
+     *     file, pass new \SplFileObject($path)
      *
      * @return int number of copied rows
      */

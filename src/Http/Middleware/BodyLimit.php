@@ -15,6 +15,9 @@ use Spindle\Http\Internal\BodyLimited;
  * Raises or lowers the limit of the request body for the handlers behind this middleware. A request with a larger body
  * is answered with 413. A known length is checked before the body is read. Spindle's own server checks a body of
  * unknown length at each read. Under another server, such as PHP-FPM, such a body is not limited.
+ *
+ * JSON and forms have further limits in {@see \Spindle\Http\FormLimits}. For longer JSON than 1 MiB, also raise
+ * FormLimits::$maxTextBytes.
  */
 final readonly class BodyLimit implements MiddlewareInterface
 {

@@ -207,7 +207,9 @@ final readonly class BodyParser
 
     private static function tooLong(int $limit): HttpException
     {
-        return BodyErrors::tooMuch("The body is longer than the {$limit} bytes that may be parsed");
+        return BodyErrors::tooMuch(
+            "The body is longer than the {$limit} bytes that may be parsed (FormLimits::\$maxTextBytes)",
+        );
     }
 
     private static function rewind(StreamInterface $body): void

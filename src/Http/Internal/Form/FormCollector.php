@@ -107,7 +107,10 @@ final class FormCollector implements MultipartSink
     {
         $this->textBytes += $bytes;
         if ($this->textBytes > $this->limits->maxTextBytes) {
-            throw BodyErrors::tooMuch("The fields of the form are longer than {$this->limits->maxTextBytes} bytes");
+            throw BodyErrors::tooMuch(
+                "The fields of the form are longer than {$this->limits->maxTextBytes} bytes "
+                    . '(FormLimits::$maxTextBytes)',
+            );
         }
     }
 }

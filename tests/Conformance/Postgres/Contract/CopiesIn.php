@@ -44,6 +44,22 @@ trait CopiesIn
         );
     }
 
+    public function testAFileIsCopiedIn(): void
+    {
+        $link = $this->link();
+        $table = self::table('id int, name text');
+        $file = new \SplTempFileObject();
+        $file->fwrite("1,a\n2,\"b\nc\"\n");
+        $file->rewind();
+
+        // @phpstan-ignore argument.type (without the flag READ_CSV, the object yields only strings)
+        self::assertSame(2, $link->copyFrom("COPY {$table} FROM STDIN WITH (FORMAT csv)", $file));
+        self::assertSame(
+            [[1, 'a'], [2, "b\nc"]],
+            $link->query("SELECT * FROM {$table} ORDER BY id")->allNumeric(),
+        );
+    }
+
     public function testCopiedValuesHaveTheirTypes(): void
     {
         $link = $this->link();

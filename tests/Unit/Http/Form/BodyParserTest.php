@@ -333,14 +333,14 @@ final class BodyParserTest extends TidyTestCase
             self::URLENCODED,
             'a=12345678',
             'a=123456789',
-            'longer than the 10 bytes',
+            'longer than the 10 bytes that may be parsed (FormLimits::$maxTextBytes)',
         ];
         yield 'text of JSON' => [
             new FormLimits(maxTextBytes: 10),
             'application/json',
             '["123456"]',
             '["1234567"]',
-            'longer than the 10 bytes',
+            'longer than the 10 bytes that may be parsed (FormLimits::$maxTextBytes)',
         ];
         yield 'text of a field' => [
             new FormLimits(maxTextBytes: 10), self::MULTIPART, self::multipart([[
@@ -348,7 +348,7 @@ final class BodyParserTest extends TidyTestCase
                 null,
                 '123456789',
             ]]), self::multipart([['a', null, '1234567890']]),
-            'The fields of the form are longer than 10 bytes',
+            'The fields of the form are longer than 10 bytes (FormLimits::$maxTextBytes)',
         ];
         yield 'text of many fields and names' => [
             new FormLimits(maxTextBytes: 10), self::MULTIPART, self::multipart(
@@ -356,7 +356,7 @@ final class BodyParserTest extends TidyTestCase
             ),
             self::multipart(
                 [['a', null, '1234'], ['abc', 'f', '99'], ['c', null, '12']],
-            ), 'The fields of the form are longer than 10 bytes',
+            ), 'The fields of the form are longer than 10 bytes (FormLimits::$maxTextBytes)',
         ];
     }
 
