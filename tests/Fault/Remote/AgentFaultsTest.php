@@ -161,7 +161,7 @@ final class AgentFaultsTest extends TestCase
         $id = $executor->dispatch(static function (): \Generator {
             yield 'a' => 1;
             yield 'b' => 2;
-            while (true) {
+            for (;;) {
                 usleep(10_000);
             }
         });
@@ -173,6 +173,7 @@ final class AgentFaultsTest extends TestCase
         Eventually::holds($isDead, 'another agent has found the loss', 20.0);
         $items = $executor->attach($id)->await();
         self::assertInstanceOf(\Generator::class, $items);
+        /** @var list<array{mixed, mixed}> $seen */
         $seen = [];
         try {
             foreach ($items as $key => $item) {
