@@ -9,13 +9,13 @@ use Spindle\Remote\Job;
 /** Holds each job's waiters ({@see OutcomeReceiver}) in the order in which they were added. */
 final class Waiters
 {
-    /** @var array<string, non-empty-list<OutcomeReceiver>> by job id */
+    /** @var array<string, array<int, OutcomeReceiver>> by job id and object id; never empty */
     private array $byJob = [];
 
     /** @param list<Job> $jobs jobs that have no waiters yet; this method would replace earlier waiters */
     public function addForAll(array $jobs, OutcomeReceiver $waiter): void
     {
-        $waiters = [$waiter]; // all jobs share this list, to save memory
+        $waiters = [spl_object_id($waiter) => $waiter]; // all jobs share this array, to save memory
         foreach ($jobs as $job) {
             $this->byJob[$job->id] = $waiters;
         }
@@ -23,23 +23,20 @@ final class Waiters
 
     public function add(string $id, OutcomeReceiver $waiter): void
     {
-        $this->byJob[$id][] = $waiter;
+        $this->byJob[$id][spl_object_id($waiter)] = $waiter;
     }
 
     public function replace(string $id, OutcomeReceiver $old, OutcomeReceiver $new): void
     {
-        if (isset($this->byJob[$id])) {
-            $this->byJob[$id] = array_map(
-                static fn(OutcomeReceiver $waiter): OutcomeReceiver => $waiter === $old ? $new : $waiter,
-                $this->byJob[$id],
-            );
+        foreach ($this->remove($id) as $waiter) {
+            $this->add($id, $waiter === $old ? $new : $waiter);
         }
     }
 
     /** @return list<OutcomeReceiver> the removed waiters of the job */
     public function remove(string $id): array
     {
-        $waiters = $this->byJob[$id] ?? [];
+        $waiters = $this->of($id);
         unset($this->byJob[$id]);
 
         return $waiters;
@@ -48,10 +45,9 @@ final class Waiters
     /** Removes one waiter of the job. Other waiters stay. */
     public function removeOne(string $id, OutcomeReceiver $waiter): void
     {
-        foreach ($this->remove($id) as $other) {
-            if ($other !== $waiter) {
-                $this->add($id, $other);
-            }
+        unset($this->byJob[$id][spl_object_id($waiter)]);
+        if (($this->byJob[$id] ?? null) === []) {
+            unset($this->byJob[$id]);
         }
     }
 
@@ -64,10 +60,10 @@ final class Waiters
     {
         $ids = [];
         foreach ($this->byJob as $id => $waiters) {
-            $others = array_values(array_filter(
+            $others = array_filter(
                 $waiters,
                 static fn(OutcomeReceiver $waiter): bool => $waiter->client() !== $client,
-            ));
+            );
             if (\count($others) < \count($waiters)) {
                 $ids[] = $id;
             }
@@ -94,7 +90,7 @@ final class Waiters
     /** @return list<OutcomeReceiver> */
     public function of(string $id): array
     {
-        return $this->byJob[$id] ?? [];
+        return array_values($this->byJob[$id] ?? []);
     }
 
     /** @return list<string> */
@@ -116,7 +112,7 @@ final class Waiters
 
     public function wantOutcome(string $id): bool
     {
-        foreach ($this->of($id) as $waiter) {
+        foreach ($this->byJob[$id] ?? [] as $waiter) {
             if ($waiter->wantsOutcome()) {
                 return true;
             }
@@ -129,7 +125,7 @@ final class Waiters
     public function codecs(string $id): array
     {
         $codecs = [];
-        foreach ($this->of($id) as $waiter) {
+        foreach ($this->byJob[$id] ?? [] as $waiter) {
             $codecs[spl_object_id($waiter->client())] = $waiter->client()->codec;
         }
 
