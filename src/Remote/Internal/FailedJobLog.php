@@ -28,8 +28,9 @@ final class FailedJobLog
     /**
      * @param string     $reason only the first line is logged, because the other lines are the stack trace
      * @param float|null $delay  seconds until the job can be claimed again; null if the job is a dead letter now
+     * @param string     $place  end of the logged reason, even if the first line of $reason is longer or lacks it
      */
-    public function add(string $id, int $attempt, string $reason, ?float $delay): void
+    public function add(string $id, int $attempt, string $reason, ?float $delay, string $place = ''): void
     {
         if ($this->count === 0) {
             WeakTimer::after(1.0, $this, static fn(self $self) => $self->endSecond());
@@ -39,10 +40,11 @@ final class FailedJobLog
 
             return;
         }
+        $reason = rtrim(Excerpt::of(explode("\n", $reason, 2)[0], self::MAX_REASON_BYTES), '.');
         $this->warn('Attempt {attempt} of the job {id} of the queue {queue} has failed: {reason}. {next}', [
             'attempt' => $attempt,
             'id' => Job::givenId($id),
-            'reason' => rtrim(Excerpt::of(explode("\n", $reason, 2)[0], self::MAX_REASON_BYTES), '.'),
+            'reason' => str_ends_with($reason, $place) ? $reason : $reason . $place,
             'next' => match (true) {
                 $delay === null => "The job is a dead letter now; see spindle queue show {$this->queue} "
                     . Job::givenId($id),

@@ -167,7 +167,7 @@ final class SettlementFactory
 
         $reason = $job->body->named(self::reasonOf($thrown));
 
-        return $this->failedAttempt($job, $outcome, $maxAttempts, $reason, $retry);
+        return $this->failedAttempt($job, $outcome, $maxAttempts, $reason, $retry, self::place($thrown));
     }
 
     /** Returns the settlement of a command that has a result. Any exit status is a result. */
@@ -245,10 +245,15 @@ final class SettlementFactory
         for ($part = $thrown; $part !== null; $part = $part->previous) {
             [$class] = explode("\0", $part->class); // an anonymous class has a name with NUL
             $message = $part->message === '' ? 'no message' : Excerpt::of($part->message, self::MAX_MESSAGE_BYTES);
-            $parts[] = ($parts === [] ? '' : 'caused by ') . "{$class}: {$message} ({$part->file}:{$part->line})";
+            $parts[] = ($parts === [] ? '' : 'caused by ') . "{$class}: {$message}" . self::place($part);
         }
 
         return implode("\n", [...$parts, $thrown->traceAsString()]);
+    }
+
+    private static function place(Thrown $thrown): string
+    {
+        return " ({$thrown->file}:{$thrown->line})";
     }
 
     private function mayCrashAgain(ClaimedJob $job): bool
@@ -288,13 +293,14 @@ final class SettlementFactory
         int $maxAttempts,
         string $reason,
         SettlementKind $retry = SettlementKind::Retry,
+        string $place = '',
     ): Settlement {
         $failures = $job->delivery->failures + 1;
         if ($job->hasItems() || $failures >= $maxAttempts) {
-            return $this->deadTask($job, $job->attempt(), $outcome, $reason);
+            return $this->deadTask($job, $job->attempt(), $outcome, $reason, $place);
         }
         $delay = $job->body->retryPolicy->delayAfter($failures);
-        $this->log->add($job->delivery->id, $job->attempt(), $reason, $delay);
+        $this->log->add($job->delivery->id, $job->attempt(), $reason, $delay, $place);
 
         return $this->settlement(
             $job->delivery,
@@ -305,14 +311,26 @@ final class SettlementFactory
         );
     }
 
-    private function deadTask(ClaimedJob $job, int $attempts, string $outcome, string $reason): Settlement
-    {
-        return $this->dead($job, $attempts, OutcomeBody::ofTask($attempts, $job->itemCount, $outcome), $reason);
+    private function deadTask(
+        ClaimedJob $job,
+        int $attempts,
+        string $outcome,
+        string $reason,
+        string $place = '',
+    ): Settlement {
+        $outcome = OutcomeBody::ofTask($attempts, $job->itemCount, $outcome);
+
+        return $this->dead($job, $attempts, $outcome, $reason, $place);
     }
 
-    private function dead(ClaimedJob $job, int $attempts, string $outcome, string $reason): Settlement
-    {
-        $this->log->add($job->delivery->id, $attempts, $reason, null);
+    private function dead(
+        ClaimedJob $job,
+        int $attempts,
+        string $outcome,
+        string $reason,
+        string $place = '',
+    ): Settlement {
+        $this->log->add($job->delivery->id, $attempts, $reason, null, $place);
 
         return $this->settlement(
             $job->delivery,

@@ -40,6 +40,7 @@ use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
 use Spindle\Tests\TidyTestCase;
+use Spindle\Tests\Unit\Remote\RecordedLog;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerPoolOptions;
@@ -523,6 +524,27 @@ final class DispatchedTasksTest extends TidyTestCase
         $dead = (new RedisBroker(Redis::shared()->url()))->listJobs($this->queue, JobStatus::Dead, 1, $id)[$id];
         $name = 'closure at ' . __FILE__ . ':' . $line - 3;
         self::assertStringStartsWith("{$name}: DomainException: no disk at attempt 2: xxx", (string) $dead['reason']);
+    }
+
+    #[TestWith(["no\nstock", 'no'])]
+    #[TestWith(['no stock.', 'no stock.'])]
+    #[TestWith(['', 'no message'])]
+    public function testTheLogOfTheAgentHasThePlaceOfAnException(string $message, string $logged): void
+    {
+        $executor = $this->executor(new JobRetryPolicy(maxAttempts: 2, delay: 0.01));
+        $log = new RecordedLog();
+        $agent = new Agent(new RedisBroker(Redis::shared()->url()), $this->queue, 1, self::keys(), logger: $log);
+        $running = async($agent->run(...));
+        $id = $executor->dispatch(static fn(): never => throw new \DomainException($message));
+        $place = '(' . __FILE__ . ':' . __LINE__ - 1 . ')';
+        $executor->attach($id)->catch(static fn(\Throwable $failure): null => null)->await(new TimeoutCancellation(10));
+        $agent->close();
+        $running->await();
+        $lines = $log->lines('warning');
+
+        self::assertCount(2, $lines);
+        self::assertStringContainsString("failed: DomainException: {$logged} {$place}. The job is tried", $lines[0]);
+        self::assertStringContainsString("{$logged} {$place}. The job is a dead letter now", $lines[1]);
     }
 
     public function testADeadLetterHasThePlaceOfTheExceptionAndItsCauses(): void

@@ -46,6 +46,7 @@ final class FailedJobLogTest extends TidyTestCase
         $this->log->add('order-7', 2, "DomainException: no stock.\n#0 shop.php(3)", 1.25);
         $this->log->add('#8', 5, str_repeat('länger ', 200), null);
         $this->log->add('order-9', 1, 'no stock', 0.0);
+        $this->log->add('#8', 5, str_repeat('länger ', 200), null, ' (shop.php:3)');
 
         self::assertSame(
             'Attempt 2 of the job order-7 of the queue mails has failed: DomainException: no stock.'
@@ -57,6 +58,7 @@ final class FailedJobLogTest extends TidyTestCase
         self::assertStringEndsWith('. The job is a dead letter now; see spindle queue show mails 8', $this->lines[1]);
         self::assertLessThan(700, \strlen($this->lines[1]));
         self::assertSame(1, preg_match('//u', $this->lines[1]));
+        self::assertStringContainsString('… (shop.php:3). The job is a dead letter now', $this->lines[3]);
     }
 
     public function testOnlyTheFirstFailuresOfASecondAreLogged(): void
