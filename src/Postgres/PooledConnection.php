@@ -158,7 +158,6 @@ final class PooledConnection implements PostgresLink
         );
     }
 
-    /** Returns the stack trace of the caller of acquire(), without arguments. */
     private static function stackTrace(): string
     {
         $lines = [];

@@ -355,7 +355,6 @@ final class Launchers
         );
     }
 
-    /** Returns how many commands can run at the same time if the pool starts as many launchers as it may. */
     private function largestConcurrency(): int
     {
         return (int) $this->maxConcurrencyPerLauncher * max($this->targetCount, self::countFor(\PHP_INT_MAX));

@@ -142,7 +142,6 @@ final readonly class Cors implements MiddlewareInterface
         return $normalizedOrigins;
     }
 
-    /** Returns the value of Access-Control-Allow-Origin; null when the origin is not allowed. */
     private function allowedOrigin(string $origin): ?string
     {
         if ($this->allowsAnyOrigin) {

@@ -70,7 +70,6 @@ final class PhpBinary
         return $options;
     }
 
-    /** Returns the part of an error message that names open_basedir; '' if open_basedir is not set. */
     private static function openBasedirHint(): string
     {
         $directories = (string) \ini_get('open_basedir');

@@ -55,7 +55,6 @@ final class CancellationLimit
         }
     }
 
-    /** Starts the timer, unless the wait has ended since the cancellation was requested. */
     private function start(): void
     {
         if (!$this->isOver) {

@@ -189,7 +189,6 @@ final class SqlText
         }
     }
 
-    /** Returns the offset after spaces, comments and semicolons. */
     private static function blanksEnd(string $sql, int $at): int
     {
         for (;; $at = self::tokenEnd($sql, $at, false)) {

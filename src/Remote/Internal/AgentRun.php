@@ -249,7 +249,6 @@ final class AgentRun
         }
     }
 
-    /** Renews the lease. Retries after a failure, without waiting for the next heartbeat. */
     private function renewWithRetries(): void
     {
         for ($failures = 1; $this->finished->isAwaited(); ++$failures) {

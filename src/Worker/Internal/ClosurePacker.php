@@ -231,7 +231,6 @@ final class ClosurePacker
         }
     }
 
-    /** Returns whether any sent array also has a reference to the variable. */
     private function isSharedInside(string $reference): bool
     {
         foreach ($this->checked as [$value]) {

@@ -219,7 +219,6 @@ final class PoolActivity
             || $this->closing;
     }
 
-    /** Returns whether all accepted tasks have outcomes, and no map will read more of its input. */
     private function isSettled(): bool
     {
         foreach ($this->sources as $source) {

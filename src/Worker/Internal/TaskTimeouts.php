@@ -195,7 +195,6 @@ final class TaskTimeouts
         $this->pool->fill();
     }
 
-    /** Returns whether the worker has tasks that it has probably not started. */
     private function hasWaitingTasks(WorkerHandle $worker): bool
     {
         [$first, $second] = [$worker->batches[0], $worker->batches[1] ?? null];

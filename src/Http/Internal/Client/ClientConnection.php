@@ -393,7 +393,6 @@ final class ClientConnection
         $this->timer->update($this);
     }
 
-    /** Sends as many bytes as the server accepts now. The event loop sends the other bytes later. */
     private function flush(): void
     {
         if ($this->isClosed || $this->endIfForked()) {

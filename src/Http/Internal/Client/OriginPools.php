@@ -210,7 +210,6 @@ final class OriginPools
         }
     }
 
-    /** Closes expired idle connections. Removes pools that have neither connections nor waiting requests. */
     private function checkIdle(): void
     {
         $this->idleTimer = '';

@@ -172,7 +172,6 @@ final class ProcessManager implements ChildMessages
         }
     }
 
-    /** Ends the process of the admin address when all worker processes have ended. */
     private function stopAdmin(): void
     {
         if ($this->children->runningApplication() !== []) {

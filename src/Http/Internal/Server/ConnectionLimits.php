@@ -96,7 +96,6 @@ final class ConnectionLimits
         return intdiv($this->maxDescriptors(), self::UPLOAD_SHARE_DIVISOR);
     }
 
-    /** Returns the number of descriptors for connections and uploaded files together. */
     private function maxDescriptors(): int
     {
         $watchable = EventLoop::getDriver()->getHandle() === null ? self::MAX_SELECT_CONNECTIONS : \PHP_INT_MAX;

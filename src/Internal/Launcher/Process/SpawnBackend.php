@@ -249,7 +249,6 @@ final class SpawnBackend implements Backend
         }
     }
 
-    /** Blocks the signals that this process reads from a signalfd. Returns the signalfd. */
     private function blockSignals(): int
     {
         // Resets SIGCHLD. If this process had inherited an ignored SIGCHLD, the kernel would report no exits.
@@ -309,7 +308,6 @@ final class SpawnBackend implements Backend
         }
     }
 
-    /** Handles received signals, and reports all exits of children to the scheduler. */
     private function collectExits(): void
     {
         $size = $this->c->read($this->signals, $this->buffer, 128 * 16);

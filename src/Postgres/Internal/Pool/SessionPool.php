@@ -820,7 +820,6 @@ final class SessionPool implements SessionLender
         $this->adjustSessions();
     }
 
-    /** Schedules the next check, which closes free sessions that have been idle or open for too long. */
     private function scheduleSweep(): void
     {
         if (

@@ -241,7 +241,6 @@ final class MessageReader
         return $type === 'N' ? '' : self::TOO_LARGE; // a skipped notice is not reported
     }
 
-    /** Reads the complete rows that follow the first row. The caller has read the first row. */
     private function readRows(int $size): void
     {
         $buffer = $this->buffer;

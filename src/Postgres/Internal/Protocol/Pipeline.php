@@ -439,14 +439,12 @@ final class Pipeline
         }
     }
 
-    /** Returns the exception for a call that sent nothing, because the connection had ended. */
     private static function unsent(
         ConnectionLostException|ConnectionClosedException $reason,
     ): ConnectionLostException|ConnectionClosedException {
         return $reason instanceof ConnectionLostException ? ConnectionLostException::earlier($reason) : $reason;
     }
 
-    /** Closes the stream, or leaves the stream for a later HTTP request. */
     private function closeStream(bool $onPurpose): void
     {
         $isKept = $onPurpose

@@ -304,7 +304,6 @@ final class RedisConnection
         }
     }
 
-    /** Returns advice on how to give the engine's user the missing permission. */
     private function permissionAdvice(string $error): string
     {
         $isCommand = preg_match("/permissions to run the '([^']+)' command/", $error, $command) === 1;
