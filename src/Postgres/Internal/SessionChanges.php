@@ -56,6 +56,9 @@ final class SessionChanges
         . self::SETTINGS_UPDATE
         . '~s';
 
+    /** Matches SELECT … INTO, and texts in which a string contains these words. Does not match INSERT INTO. */
+    private const INTO_PATTERN = '~\bSELECT\b.*(?:(?<!INSERT|MERGE|\s)\s++|\*/)INTO\b~is';
+
     private const TRANSACTION_PATTERN = '~'
         . self::STATEMENT_START
         . '(?:BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE|PREPARE)\b~';
@@ -98,6 +101,12 @@ final class SessionChanges
     public static function mayChangeMeaning(string $sql): bool
     {
         return preg_match(self::MEANING_CHANGE_PATTERN, strtoupper($sql)) !== 0;
+    }
+
+    /** Returns whether the statement may be SELECT … INTO, which creates a table. If so, it returns no columns. */
+    public static function mayCreateTable(string $sql): bool
+    {
+        return stripos($sql, 'into') !== false && preg_match(self::INTO_PATTERN, $sql) !== 0;
     }
 
     /** Returns whether the statement may begin or end a transaction or a savepoint. */

@@ -110,6 +110,22 @@ final class SessionChangesTest extends TestCase
         self::assertSame($does, SessionChanges::mayChangeMeaning($sql));
     }
 
+    public function testASelectIntoIsDetected(): void
+    {
+        foreach ([
+            'SELECT 1 INTO a', 'with a as (select 1) select * into b from a', 'SELECT */* c */into a FROM b',
+            "SELECT ' into '",
+        ] as $sql) {
+            self::assertTrue(SessionChanges::mayCreateTable($sql), $sql);
+        }
+        foreach ([
+            'SELECT 1', 'INSERT INTO a SELECT 1', "WITH a AS (SELECT 1)\nINSERT   INTO b SELECT * FROM a",
+            'WITH a AS (SELECT 1) MERGE INTO b USING a ON true', 'SELECT intox FROM a',
+        ] as $sql) {
+            self::assertFalse(SessionChanges::mayCreateTable($sql), $sql);
+        }
+    }
+
     public function testALongStatementIsCheckedForItsMeaningInReasonableTime(): void
     {
         $begun = hrtime(true);

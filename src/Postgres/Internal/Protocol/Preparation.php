@@ -129,7 +129,9 @@ final class Preparation
             $parameters,
             $columns,
             $this->types,
-            SessionChanges::mayChangeSession($sql) || SessionChanges::mayChangeMeaning($sql),
+            SessionChanges::mayChangeSession($sql)
+                || SessionChanges::mayChangeMeaning($sql)
+                || $names === null && SessionChanges::mayCreateTable($sql),
             !SqlText::isRepeatable($sql),
         );
         if (!$isKept) {
@@ -150,7 +152,7 @@ final class Preparation
      */
     public function onSent(string $sql, bool $mayChange): ?\Closure
     {
-        if ($mayChange && SessionChanges::mayChangeMeaning($sql)) {
+        if ($mayChange && (SessionChanges::mayChangeMeaning($sql) || SessionChanges::mayCreateTable($sql))) {
             return fn(#[\SensitiveParameter] Exchange $exchange) => $this->onMeaningChange($exchange, $sql);
         }
 

@@ -69,10 +69,10 @@ final class StatementRunner
         for ($attempt = 1;; ++$attempt) {
             $startedAt = hrtime(true);
             $statement = $this->statements->find($sql);
-            $onSent = $this->preparation->onSent($sql, $statement === null || $statement->changesSession);
-            if ($statement === null && $this->needsTypes($parameters)) {
+            if ($statement === null && ($this->needsTypes($parameters) || SessionChanges::mayCreateTable($sql))) {
                 $statement = $this->prepare($sql, $cancellation);
             }
+            $onSent = $this->preparation->onSent($sql, $statement === null || $statement->changesSession);
             if (($statement === null || $statement->changesSession) && SessionChanges::mayChangeSession($sql)) {
                 $this->changes->record($sql);
             }

@@ -11,9 +11,11 @@ use PHPUnit\Framework\Attributes\Before;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Postgres\PostgresLink;
+use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Conformance\Postgres\ConnectionContract;
 use Spindle\Tests\Conformance\Postgres\Observer;
+use Spindle\Tests\Eventually;
 
 use function Amp\async;
 
@@ -82,6 +84,45 @@ trait KeepsMeaning
             [['count' => '2']],
             Observer::ask("SELECT count(*) FROM {$this->first}.events WHERE at = '2026-01-31 07:00:00+00'"),
         );
+    }
+
+    public function testAStatementAfterASelectIntoUsesTheNewTable(): void
+    {
+        $connection = $this->connect(settings: ['search_path' => "{$this->first}, {$this->second}"]);
+        Observer::ask("DROP TABLE {$this->first}.events");
+        $insert = static fn(): int => $connection->execute(self::INSERT, ['2026-01-31 12:00:00']);
+        $gate = $this->connect();
+        $key = random_int(1, 1_000_000_000);
+        $sql = "SELECT now() AS at INTO events FROM pg_advisory_lock({$key})";
+        $create = static fn(): int => $connection->execute($sql);
+        $connection->execute('SET default_transaction_read_only = on');
+        self::thrown(QueryException::class, $create);
+        $connection->execute('SET default_transaction_read_only = off');
+        $insert();
+        $gate->query('SELECT pg_advisory_lock($1)', [$key]);
+        $creating = async($create);
+        $waits = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND objid = {$key} AND NOT granted";
+        Eventually::holds(static fn(): bool => \count(Observer::ask($waits)) === 1, 'the table is being created');
+        $inserting = async($insert);
+        $gate->query('SELECT pg_advisory_unlock($1)', [$key]);
+        Future\await([$creating, $inserting]);
+        $insert();
+        $count = "SELECT (SELECT count(*) FROM {$this->first}.events) AS first, "
+            . "(SELECT count(*) FROM {$this->second}.events) AS second";
+
+        self::assertSame([['first' => '3', 'second' => '1']], Observer::ask($count));
+    }
+
+    public function testAStatementWithTheWordsOfASelectIntoStaysPrepared(): void
+    {
+        $connection = $this->connect();
+        foreach ([1, 2, 3] as $_) {
+            $connection->query("SELECT 'put into' AS a");
+            $connection->query("WITH one AS (SELECT 1 AS a) SELECT a FROM one WHERE 'x' <> 'a into b'");
+        }
+        $prepared = 'SELECT count(*)::int FROM pg_prepared_statements';
+
+        self::assertSame(3, $connection->query($prepared)->value());
     }
 
     #[TestWith([0, false], 'a statement that does not stay prepared')]
