@@ -15,9 +15,9 @@ final class ErrorPlace
     private const MAX_CONTEXT = 40;
 
     /** Finds placeholders of PDO: a "?" where a value is expected. Elsewhere, a "?" may be an operator. */
-    private const QUESTION_MARK = '/(?:[=<>(,]|\b(?:and|between|else|ilike|like|limit|offset|select|then))\s*\?/i';
+    private const QUESTION_MARK = '/(?:[=<>(,]|\b(?:AND|BETWEEN|ELSE|I?LIKE|LIMIT|OFFSET|SELECT|THEN))\s*\?/';
 
-    private const LIST_OF_PLACEHOLDERS = '/\bin\s*\(\s*(?:\?|:[a-z_])/i';
+    private const LIST_OF_PLACEHOLDERS = '/\bIN\s*\(\s*(?:\?|:[A-Z_])/';
 
     private function __construct() {}
 
@@ -34,8 +34,9 @@ final class ErrorPlace
         }
         [, $before, $after] = $parts;
         $number = substr_count($before, "\n") + 1;
-        $isFromPdo = $sqlState === self::SYNTAX_ERROR
-            && (preg_match('/^:[a-z_]/i', $after) === 1 || preg_match(self::QUESTION_MARK, $masked) === 1);
+        $hasPlaceholder = preg_match('/^:[A-Za-z_]/', $after) === 1
+            || preg_match(self::QUESTION_MARK, strtoupper($masked)) === 1;
+        $isFromPdo = $sqlState === self::SYNTAX_ERROR && $hasPlaceholder;
 
         return " in line {$number}: " . trim(self::end($before) . ' >>> ' . self::beginning($after))
             . ($isFromPdo ? self::adviceAfterPdo($masked) : '');
@@ -44,7 +45,7 @@ final class ErrorPlace
     private static function adviceAfterPdo(string $masked): string
     {
         return '; write parameters as $1, $2, …, not as ? or :name'
-            . (preg_match(self::LIST_OF_PLACEHOLDERS, $masked) === 1
+            . (preg_match(self::LIST_OF_PLACEHOLDERS, strtoupper($masked)) === 1
                 ? ', and compare with a list by = ANY($1), whose parameter is an array'
                 : '');
     }

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Unit\Postgres;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Internal\CopyRows;
+use Spindle\Postgres\Internal\ErrorPlace;
 use Spindle\Postgres\Internal\Pool\KnownStatements;
 use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SqlText;
@@ -60,6 +61,11 @@ final class SqlInEachLocaleTest extends TestCase
         yield 'a write' => [static fn(): bool => !$sharesSession('select 1 into t')];
         yield 'a copy' => [static fn(): bool => SqlText::isCopy('copy t from stdin')];
         yield 'the columns of a copy' => [static fn(): bool => $copiesColumn('copy t (a) from stdin')];
+        $advice = static fn(): string => ErrorPlace::describe('SELECT WHERE id IN (?, ?)', 22, '42601');
+        yield 'a list of placeholders of PDO' => [static fn(): bool => str_contains($advice(), 'ANY($1)')];
+        yield 'a limit with a placeholder' => [
+            static fn(): bool => str_contains(ErrorPlace::describe('SELECT 1 LIMIT ?', 16, '42601'), 'not as ?'),
+        ];
         yield 'a setting' => [static fn(): bool => (new PostgresOptions(settings: ['IntervalStyle' => 'iso_8601']))
             ->settings !== []];
     }
