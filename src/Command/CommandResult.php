@@ -86,7 +86,7 @@ final class CommandResult
             $this->signal !== null => "killed by signal {$this->signal}",
             default => "exit code {$this->exitCode}",
         };
-        $time = $this->duration > 0.0 ? \sprintf(' after %.3f s', $this->duration) : '';
+        $time = $this->duration > 0.0 ? \sprintf(' after %.3F s', $this->duration) : '';
         $attempt = $this->attempts > 1 ? ", attempt {$this->attempts}" : '';
 
         return addcslashes("{$this->command->summary()}: {$how}{$time}{$attempt}", "\0..\37\177");

@@ -73,7 +73,7 @@ final class WorkerCrashedException extends TaskException
         $message = self::subject($key)
             . " {$how}"
             . self::afterAttempts($attempts, $isCrashLimit ? 'a task that has ended two workers is not retried' : '')
-            . \sprintf('; memory peak %.1f MiB', $memoryPeak / (1 << 20))
+            . \sprintf('; memory peak %.1F MiB', $memoryPeak / (1 << 20))
             . self::memoryAdvice((string) $error, $tooLargeBytes !== null, $keptBytes);
         $tail = trim($stderr);
         $reported = (string) preg_replace('/^(.*) in .+:\d+$/sD', '$1', (string) $error);
@@ -89,7 +89,7 @@ final class WorkerCrashedException extends TaskException
         return match (true) {
             $isDataTooLarge => '; send less, such as the path of a file, ' . self::MEMORY_OPTION
                 . ". PHP reported: {$error}",
-            $keptBytes > 0 => \sprintf('; earlier tasks had kept %.1f MiB in the worker', $keptBytes / (1 << 20))
+            $keptBytes > 0 => \sprintf('; earlier tasks had kept %.1F MiB in the worker', $keptBytes / (1 << 20))
                 . '; release memory after each task, set WorkerPoolOptions(maxMemoryGrowthBytes:) to replace such a '
                 . 'worker, ' . self::MEMORY_OPTION,
             str_starts_with($error, 'Allowed memory size') => '; use less memory, ' . self::MEMORY_OPTION,

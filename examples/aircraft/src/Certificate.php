@@ -55,7 +55,7 @@ final readonly class Certificate
         for ($i = 0; $i <= self::POINTS; ++$i) {
             $angle = 2 * \M_PI * $i / self::POINTS;
             $radius = 300 + 28 * sin($outer * $angle) + 12 * cos($inner * 11 * $angle);
-            $path .= \sprintf('%.1f %.1f ', 1.55 * $radius * cos($angle), $radius * sin($angle));
+            $path .= \sprintf('%.1F %.1F ', 1.55 * $radius * cos($angle), $radius * sin($angle));
         }
 
         return $path;

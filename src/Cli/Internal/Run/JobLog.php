@@ -140,7 +140,7 @@ final class JobLog
     public static function line(InputJob $job, CommandResult $result, int $received): string
     {
         return \sprintf(
-            "%d\t%s\t%.3f\t%10.3f\t%d\t%d\t%d\t%d\t%s\n",
+            "%d\t%s\t%.3F\t%10.3F\t%d\t%d\t%d\t%d\t%s\n",
             $job->sequence,
             self::LOCAL_HOST,
             $result->startedAt,

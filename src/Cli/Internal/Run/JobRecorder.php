@@ -64,7 +64,7 @@ final class JobRecorder
             '%s: %s%s%s%s',
             TerminalText::fit($job->commandText(), FailureNotices::MAX_COMMAND_COLUMNS),
             $error,
-            $result->duration > 0.0 ? \sprintf(' after %.3f s', $result->duration) : '',
+            $result->duration > 0.0 ? \sprintf(' after %.3F s', $result->duration) : '',
             $result->attempts > 1 ? ", attempt {$result->attempts}" : '',
             $result->exitCode === 127 ? self::advice($job->command->arguments[0] ?? '') : '',
         );

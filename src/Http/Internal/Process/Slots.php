@@ -267,7 +267,7 @@ final class Slots
             default => 0.0,
         };
         $slot->startAt = (int) hrtime(true) + (int) ($delay * 1e9);
-        $this->logger->error("{$reason}; another takes its place" . ($delay > 0 ? \sprintf(' in %.1f s', $delay) : ''));
+        $this->logger->error("{$reason}; another takes its place" . ($delay > 0 ? \sprintf(' in %.1F s', $delay) : ''));
     }
 
     /** @return list<Slot> */

@@ -98,7 +98,7 @@ final class BlockDetector
     /** @param ServerExchange|null $exchange the request whose code blocked the event loop; null if it is unknown */
     private function report(int $now, ?ServerExchange $exchange): void
     {
-        $seconds = \sprintf('%.2f', ($now - $this->dueAt + $this->limit) / 1e9);
+        $seconds = \sprintf('%.2F', ($now - $this->dueAt + $this->limit) / 1e9);
         [$message, $context] = $exchange === null
             ? ["The event loop was blocked for {$seconds} s{requests}", ['requests' => $this->requests->openRequests()]]
             : [

@@ -36,7 +36,7 @@ final class FailureNotices
         }
         ++$this->printedInSecond;
         $this->console->writeLine(\sprintf(
-            'spindle: %s failed: %s after %.1f s: %s',
+            'spindle: %s failed: %s after %.1F s: %s',
             TerminalText::escape($job->name()),
             self::how($result),
             $result->duration,

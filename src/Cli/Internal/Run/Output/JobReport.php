@@ -67,7 +67,7 @@ final class JobReport
     {
         $lines = $this->slow === [] ? [] : ['spindle: slowest jobs:'];
         foreach ($this->slow as [$seconds, $job]) {
-            $lines[] = \sprintf('  %.1f s  job %d: %s', $seconds, $job->sequence, TerminalText::fit($job->text(), 200));
+            $lines[] = \sprintf('  %.1F s  job %d: %s', $seconds, $job->sequence, TerminalText::fit($job->text(), 200));
         }
         if ($this->failedCount === 0) {
             return $lines;

@@ -64,7 +64,7 @@ final class LineProgress implements Progress
         $eta = $remaining === null ? '' : ', ETA ' . Duration::format($remaining);
 
         return \sprintf(
-            '%d%s done, %d failed, %.1f/s%s',
+            '%d%s done, %d failed, %.1F/s%s',
             $statistics->doneCount(),
             $total,
             $statistics->failed,

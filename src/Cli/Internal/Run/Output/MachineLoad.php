@@ -19,10 +19,10 @@ final class MachineLoad
         $kilobytes = static fn(string $name): float
             => preg_match("/^{$name}: *(\\d+) kB$/m", $memory, $match) === 1 ? (float) $match[1] : 0.0;
         $total = $kilobytes('MemTotal');
-        $parts = $load === false ? [] : [\sprintf('load %.1f', $load[0])];
+        $parts = $load === false ? [] : [\sprintf('load %.1F', $load[0])];
         if ($total > 0) {
             $used = 100 * (1 - $kilobytes('MemAvailable') / $total);
-            $parts[] = \sprintf('memory %.0f%% of %.1f GiB', $used, $total / (1 << 20));
+            $parts[] = \sprintf('memory %.0F%% of %.1F GiB', $used, $total / (1 << 20));
         }
 
         return implode('  ', $parts);

@@ -59,6 +59,6 @@ final class ScreenState
 
     public function rate(): string
     {
-        return \sprintf('%.1f/s', $this->statistics->rate());
+        return \sprintf('%.1F/s', $this->statistics->rate());
     }
 }
