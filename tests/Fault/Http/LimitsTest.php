@@ -11,6 +11,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Revolt\EventLoop;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\Response;
 use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
@@ -351,6 +352,25 @@ final class LimitsTest extends HttpServerTestCase
         self::assertSame(503, $client->response()->status);
         gc_collect_cycles();
         self::assertSame(0, $this->server()->statistics()->inFlight);
+    }
+
+    public function testRequestsWhoseBodiesAreNeverReadAreForgotten(): void
+    {
+        $requests = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$requests): Response {
+            $exchange = $request->getAttribute(RequestExchange::class);
+            \assert($exchange instanceof RequestExchange);
+            $requests[] = \WeakReference::create($exchange);
+
+            return new Response(body: new SuspendedStream());
+        }, new HttpServerOptions(handlerTimeout: 0.1));
+        for ($i = 0; $i < 3; ++$i) {
+            self::assertSame(503, $this->client()->get('/')->response()->status);
+            gc_collect_cycles();
+        }
+        $kept = array_filter($requests, static fn(\WeakReference $request): bool => $request->get() !== null);
+
+        self::assertLessThan(2, \count($kept), 'the last one may be kept');
     }
 
     public function testReadingTheBodyGivesAHandlerNoMoreTime(): void

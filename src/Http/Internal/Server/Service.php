@@ -198,6 +198,8 @@ final class Service implements FileDescriptors
     /** Ends a request although its handler has not returned. The log can still name the request. */
     public function endBeforeHandler(ServerExchange $exchange): void
     {
+        $isRunning = static fn(ServerExchange $late): bool => $late->runningFiber() !== null;
+        $this->lateExchanges = array_filter($this->lateExchanges, $isRunning); // PHP may have destroyed some fibers
         $exchange->endBeforeHandler();
         $this->lateExchanges[spl_object_id($exchange)] = $exchange;
     }
