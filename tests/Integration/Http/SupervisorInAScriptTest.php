@@ -285,10 +285,21 @@ final class SupervisorInAScriptTest extends ServeTestCase
 
     /**
      * Serves app.php, or an application that answers with its pid, and returns when it does.
-     *
-     * @param string $before PHP code before run(), with `$supervisor`
-     * @param string $after  PHP code after run()
      */
+    public function testProcessesDrawDifferentNumbersAlthoughTheScriptHasDrawnOne(): void
+    {
+        $this->app('return static fn($request) => Spindle\Http\Response::text((string) @lcg_value());');
+        $server = $this->serveInScript('@lcg_value();');
+        $drawn = [$this->get()->body];
+        foreach ([1, 2] as $reloads) {
+            $server->signal(\SIGHUP);
+            $this->awaitLogged('Reloaded', $reloads);
+            $drawn[] = $this->get()->body;
+        }
+
+        self::assertGreaterThan(1, \count(array_unique($drawn)));
+    }
+
     private function serveInScript(string $before, string $after = ''): Process
     {
         $server = $this->startScript($before, $after);

@@ -17,6 +17,7 @@ use Spindle\Internal\FatalError;
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\PhpSettings;
+use Spindle\Internal\RandomNumbers;
 use Spindle\Internal\SignalWatch;
 
 /** A process forked by the supervisor. It serves until a message or signal stops it, or the supervisor ends. */
@@ -119,7 +120,7 @@ final class ServingProcess
         if ($this->role->tracesBlocks) {
             pcntl_signal(self::TRACE_SIGNAL, $this->reportBlock(...));
         }
-        mt_srand(random_int(0, \PHP_INT_MAX)); // otherwise all processes would have the same random numbers
+        RandomNumbers::diverge();
         self::dieWithSupervisor();
         EventLoop::setDriver($loop = new FiberOutputDriver((new DriverFactory())->create()));
         FreshCode::clearCaches();

@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal\Process;
 
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Launcher\Process\ProcessTree;
-use Spindle\Internal\Warnings;
+use Spindle\Internal\RandomNumbers;
 use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
@@ -29,8 +29,6 @@ final class ForkHost
 
     /** Seconds without an event after which the host checks whether workers have exited. */
     private const CHECK_INTERVAL = 1;
-
-    private const MAX_SKIPPED_NUMBERS = 0x3FFF; // takes at most 0.2 ms with PHP 8.2
 
     /** @var array<int, int> process ids by worker */
     private array $pids = [];
@@ -174,18 +172,7 @@ final class ForkHost
         }
         pcntl_signal(\SIGCHLD, \SIG_DFL);
         pcntl_async_signals(false);
-        mt_srand(random_int(0, \PHP_INT_MAX)); // otherwise all forks would draw the same numbers
-        self::skipNumbers();
-    }
-
-    /** Skips a random count of numbers of lcg_value(): PHP can't seed it again, and PHP 8.4 deprecates it. */
-    private static function skipNumbers(): void
-    {
-        Warnings::suppressed(static function (): void {
-            for ($count = random_int(0, self::MAX_SKIPPED_NUMBERS); $count > 0; --$count) {
-                lcg_value();
-            }
-        });
+        RandomNumbers::diverge();
     }
 
     private function kill(int $id, int $signal): void

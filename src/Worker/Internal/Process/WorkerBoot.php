@@ -53,6 +53,7 @@ final class WorkerBoot
             require_once \dirname(__DIR__, 3) . "/Internal/Launcher/Process/{$class}.php";
         }
         require_once __DIR__ . '/InheritedChanges.php';
+        require_once \dirname(__DIR__, 3) . '/Internal/RandomNumbers.php';
         require_once __DIR__ . '/ForkHost.php';
         require_once __DIR__ . '/ThreadHost.php';
         /** @var list<string> $files */
