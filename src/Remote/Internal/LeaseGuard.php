@@ -80,7 +80,7 @@ final class LeaseGuard
     }
 
     /**
-     * Sets a new time for the kill, and starts the helper again if it has ended.
+     * Sets a new time for the kill. Replaces the helper if it has ended or no longer reads its input.
      *
      * @param float $until time of {@see Clock::now()} at which the processes are killed; INF while no job runs
      *
@@ -95,7 +95,8 @@ final class LeaseGuard
         }
         $this->checkReady();
         $time = is_finite($until) ? hrtime(true) + (int) (($until - Clock::now()) * 1e9) : \PHP_INT_MAX;
-        if (Warnings::write($pipe, "{$time}\n") === false) { // the helper has ended
+        $written = Warnings::write($pipe, "{$time}\n");
+        if ($written === false || ($written === 0 && $this->ready === null)) { // the helper has ended, or reads nothing
             $this->ready === null ? $this->close() : $this->failStart();
             $this->start();
         }

@@ -35,7 +35,9 @@ while (true) {
     $reads = [\STDIN];
     $none = null;
     @stream_select($reads, $none, $none, intdiv($microseconds, 1_000_000), $microseconds % 1_000_000);
-    $lines .= fread(\STDIN, 65536);
+    while (($read = (string) fread(\STDIN, 65536)) !== '') {
+        $lines .= $read; // after a suspension of this process, one read would end with an outdated time
+    }
     if (preg_match_all('/(\d+)\n/', $lines, $times) > 0) {
         $until = (int) end($times[1]);
         $lines = substr($lines, (int) strrpos($lines, "\n") + 1);

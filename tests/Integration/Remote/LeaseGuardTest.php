@@ -7,6 +7,8 @@ namespace Spindle\Tests\Integration\Remote;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Internal\Clock;
+use Spindle\Internal\Launcher\Process\ProcessTree;
 use Spindle\LauncherException;
 use Spindle\Remote\Internal\AgentPools;
 use Spindle\Remote\Internal\LeaseGuard;
@@ -16,6 +18,7 @@ use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Spindle\Tests\TidyTestCase;
 use Spindle\Worker\ResultBudget;
+use Symfony\Component\Process\Process;
 
 /** The helper process of an agent. */
 final class LeaseGuardTest extends TidyTestCase
@@ -97,6 +100,38 @@ final class LeaseGuardTest extends TidyTestCase
         $guard->close();
     }
 
+    public function testAGuardThatWasSuspendedForLongUsesTheNewestTime(): void
+    {
+        $guard = new LeaseGuard();
+        $pid = $this->suspendedPid($guard);
+        $sleeping = new Process(['sleep', '1000']);
+        $sleeping->start();
+        for ($i = 0; $i < 1000; ++$i) {
+            $guard->extend(Clock::now() - 1.0);
+        }
+        $guard->extend(Clock::now() + 1000.0);
+        posix_kill($pid, \SIGCONT);
+        Eventually::holds(static fn(): bool => ProcessTree::state($pid) === 'S', 'it waits again');
+
+        self::assertTrue($sleeping->isRunning());
+        $guard->extend(Clock::now() - 1.0);
+        Eventually::holds(static fn(): bool => !$sleeping->isRunning(), 'it kills when it is time');
+        $guard->close();
+    }
+
+    public function testAGuardThatReadsNothingIsReplaced(): void
+    {
+        $guard = new LeaseGuard();
+        $pid = $this->suspendedPid($guard);
+        for ($i = 0; $i < 100_000 && Processes::isAlive($pid); ++$i) {
+            $guard->extend(\INF);
+        }
+
+        self::assertFalse(Processes::isAlive($pid));
+        self::assertNotSame([], Processes::childrenOf((int) getmypid()));
+        $guard->close();
+    }
+
     public function testCommandsThatNoLauncherCouldStartHaveNotStarted(): void
     {
         $pool = new CommandPool(1, 0, new CommandPoolOptions(rerunAfterCrash: true, php: $this->unusablePhp()));
@@ -110,6 +145,18 @@ final class LeaseGuardTest extends TidyTestCase
             self::assertFalse($failure->mayHaveStarted);
             self::assertCount(1, $failure->unfinished);
         }
+    }
+
+    /** Starts the guard, and suspends it once it is ready. */
+    private function suspendedPid(LeaseGuard $guard): int
+    {
+        $pid = $this->startedPid($guard);
+        Eventually::holds(static fn(): bool => !file_exists("/proc/{$pid}/fd/1"), 'it is ready');
+        $guard->extend(\INF);
+        posix_kill($pid, \SIGSTOP);
+        Eventually::holds(static fn(): bool => ProcessTree::state($pid) === 'T', 'it is suspended');
+
+        return $pid;
     }
 
     /** Starts the guard, and returns the id of its process. */
