@@ -95,6 +95,30 @@ final class PipeTest extends SpindleCommandTestCase
         Eventually::holdsByItself(fn(): bool => glob($this->path('t/*')) === [], 'no file is left', 5.0);
     }
 
+    public function testAFatalErrorLeavesNoFile(): void
+    {
+        mkdir($this->path('t'));
+        $code = 'pcntl_async_signals(true); pcntl_signal(SIGALRM, fn() => trigger_error("fatal", E_USER_ERROR));';
+        $prepended = $this->file('prepended.php', "<?php {$code}");
+        $process = new Process(
+            [
+                \PHP_BINARY, '-d', "auto_prepend_file={$prepended}", Program::path(), 'run', '-j2', '--pipe', '-N1',
+                'touch started; sleep 60',
+            ],
+            $this->path(),
+            [self::MARK => $this->mark, 'TMPDIR' => $this->path('t')],
+            "a\nb\nc\n",
+        );
+        $process->start();
+        $this->waitForFile('started');
+        $hasFile = glob($this->path('t/*')) !== [];
+
+        $process->signal(\SIGALRM);
+        $process->wait();
+
+        self::assertSame([true, 255, []], [$hasFile, $process->getExitCode(), glob($this->path('t/*'))]);
+    }
+
     public function testADryRunPrintsTheJobsThatRunAtOnce(): void
     {
         $process = $this->shell('seq 9 | $SPINDLE run --pipe --round-robin --block 2 -j3 --dry-run cat');

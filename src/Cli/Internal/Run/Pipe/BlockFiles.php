@@ -40,6 +40,7 @@ final class BlockFiles
         // The path is absolute, because jobs can run in another folder.
         $folder = Warnings::suppressed(static fn(): string|false => realpath(sys_get_temp_dir()));
         $this->prefix = UnlinkedFile::prefix($folder === false ? sys_get_temp_dir() : $folder);
+        register_shutdown_function($this->removeAll(...)); // for fatal errors, after which no finally block runs
     }
 
     /** Returns the command with a file as its standard input. */
