@@ -32,6 +32,17 @@ final class ResultsTest extends SpindleCommandTestCase
         }
     }
 
+    public function testAFileThatCannotBeCompletedIsRemoved(): void
+    {
+        $long = $this->spindle(['--results', 'out/{}', 'true', ':::', str_repeat('x', 300)]);
+        $large = $this->shell('ulimit -f 1; $SPINDLE run --results folder "head -c 9000 /dev/zero; : {}" ::: a');
+
+        self::assertSame([254, 254], [$long->getExitCode(), $large->getExitCode()]);
+        self::assertSame([], $this->entries('out'));
+        self::assertStringContainsString('folder/1/a/.1.stdout.partial', $large->getErrorOutput());
+        self::assertSame(['command', 'seq'], $this->entries('folder/1/a'));
+    }
+
     public function testAnEmptyValueHasAFolder(): void
     {
         $arguments = ['--results', 'out', 'echo {1}-{2}', ':::', '', 'b', ':::', 'b', ''];

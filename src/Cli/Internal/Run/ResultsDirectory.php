@@ -71,14 +71,20 @@ final class ResultsDirectory
         foreach ($files as $name => $path) {
             $partial = "{$folder}/.{$job->sequence}.{$name}.partial";
             @unlink($partial);
-            match ($name) {
-                'seq' => self::put($partial, (string) $job->sequence),
-                'command' => self::put($partial, "{$job->text()}\n"),
-                'stdout' => self::copy($partial, $result->stdoutStream()),
-                'stderr' => self::copy($partial, $result->stderrStream()),
-                default => self::put($partial, JobLog::exitValue($result) . "\n"),
-            };
-            self::ensure($path, static fn(): bool => rename($partial, $path));
+            try {
+                match ($name) {
+                    'seq' => self::put($partial, (string) $job->sequence),
+                    'command' => self::put($partial, "{$job->text()}\n"),
+                    'stdout' => self::copy($partial, $result->stdoutStream()),
+                    'stderr' => self::copy($partial, $result->stderrStream()),
+                    default => self::put($partial, JobLog::exitValue($result) . "\n"),
+                };
+                self::ensure($path, static fn(): bool => rename($partial, $path));
+            } catch (OutputFailedException $failed) {
+                @unlink($partial);
+
+                throw $failed;
+            }
         }
     }
 
