@@ -10,7 +10,10 @@ use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\ResultTooLargeException;
 use Spindle\Worker\PortableOutcome;
 
-/** The body of an outcome's frame: u8 kind, u32 attempts, u32 item count (only for a generator), encoded outcome. */
+/**
+ * The body of an outcome's frame: u8 kind, u32 attempts, u32 item count (only for a generator), encoded outcome. If the
+ * result is too large, the number of attempts is replaced by 0, or for a generator by the item count plus 1.
+ */
 final class OutcomeBody
 {
     private const HEAD_BYTES = 5;
@@ -22,7 +25,6 @@ final class OutcomeBody
     private const COMMAND = 5;
     private const ITEMS = 6;
     private const PAYLOAD_TOO_LARGE = 7;
-    private const ITEMS_TOO_LARGE = 8;
 
     /** @param int|null $itemCount number of stored items of a generator; null for other tasks */
     public static function ofTask(int $attempts, ?int $itemCount, string $bytes): string
@@ -38,12 +40,14 @@ final class OutcomeBody
     /** @return int|null number of stored items; null if the outcome is not that of a generator */
     public static function itemCount(string $outcome): ?int
     {
-        /** @var array{kind: int, items?: int} $head */
-        $head = \in_array(\ord($outcome[0]), [self::ITEMS, self::ITEMS_TOO_LARGE], true)
-            ? unpack('Ckind/Vattempts/Vitems', $outcome)
-            : ['kind' => 0];
+        $kind = \ord($outcome[0]);
+        if ($kind !== self::ITEMS && $kind !== self::TOO_LARGE) {
+            return null;
+        }
+        /** @var array{kind: int, attempts: int, items?: int} $head */
+        $head = unpack($kind === self::ITEMS ? 'Ckind/Vattempts/Vitems' : 'Ckind/Vattempts', $outcome);
 
-        return $head['items'] ?? null;
+        return $head['items'] ?? ($head['attempts'] === 0 ? null : $head['attempts'] - 1);
     }
 
     /** @param string $bytes as {@see \Spindle\Command\PortableCommand} encodes the outcome */
@@ -72,9 +76,8 @@ final class OutcomeBody
     /** @param int|null $itemCount number of stored items of a generator; null for other tasks */
     public static function tooLarge(ResultTooLargeException $tooLarge, ?int $itemCount): string
     {
-        return $itemCount === null
-            ? self::refused($tooLarge)
-            : pack('CVV', self::ITEMS_TOO_LARGE, 0, $itemCount) . $tooLarge->getMessage();
+        // A caller of an older version ignores the number of attempts, and would misread a new kind as a result.
+        return pack('CV', self::TOO_LARGE, $itemCount === null ? 0 : $itemCount + 1) . $tooLarge->getMessage();
     }
 
     /**
@@ -98,7 +101,6 @@ final class OutcomeBody
             self::COMMAND => $rest,
             self::PAYLOAD_TOO_LARGE => throw PayloadTooLargeException::withMessage($rest),
             self::TOO_LARGE => throw ResultTooLargeException::withMessage($rest),
-            self::ITEMS_TOO_LARGE => throw ResultTooLargeException::withMessage(substr($rest, 4)),
             self::ITEMS => PortableOutcome::read(substr($rest, 4), $head['attempts'], $key),
             default => PortableOutcome::read($rest, $head['attempts'], $key),
         };
