@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http;
 
 use Revolt\EventLoop;
+use Spindle\Http\Internal\Server\Service;
 use Spindle\Internal\Async\FiberQueue;
 
 /**
@@ -13,6 +14,9 @@ use Spindle\Internal\Async\FiberQueue;
  */
 final class BackgroundWork
 {
+    /** Process to which the other properties apply. They do not apply to its forks. */
+    private static int $pid = 0;
+
     private static int $running = 0;
 
     /** @var array<int, \Closure(): void> called when no function is running any more, by id of the server */
@@ -28,27 +32,23 @@ final class BackgroundWork
      */
     public static function start(\Closure $work): void
     {
+        self::forgetParent();
         ++self::$running;
-        EventLoop::queue(static function () use ($work): void {
-            try {
-                $work();
-            } finally {
-                if (--self::$running === 0) {
-                    array_map(static fn(\Closure $notify) => $notify(), self::$waiting);
-                }
-            }
-        });
+        EventLoop::queue(self::run(...), $work, self::$pid);
     }
 
     /** @internal Returns how many functions have not returned. */
     public static function running(): int
     {
+        self::forgetParent();
+
         return self::$running;
     }
 
     /** @internal */
     public static function onEnd(object $owner, ?\Closure $notify): void
     {
+        self::forgetParent();
         if ($notify === null) {
             unset(self::$waiting[spl_object_id($owner)]);
         } else {
@@ -59,11 +59,30 @@ final class BackgroundWork
     /** @internal Suspends until all functions have returned. */
     public static function awaitEnd(): void
     {
-        if (self::$running > 0) {
+        if (self::running() > 0) {
             $end = new FiberQueue();
             self::onEnd($end, $end->wakeAll(...));
             $end->wait();
             self::onEnd($end, null);
+        }
+    }
+
+    private static function run(\Closure $work, int $pid): void
+    {
+        try {
+            $work();
+        } finally {
+            Service::killIfAnyForked();
+            if ($pid === getmypid() && --self::$running === 0) {
+                array_map(static fn(\Closure $notify) => $notify(), self::$waiting);
+            }
+        }
+    }
+
+    private static function forgetParent(): void
+    {
+        if (self::$pid !== getmypid()) {
+            [self::$pid, self::$running, self::$waiting] = [(int) getmypid(), 0, []];
         }
     }
 }

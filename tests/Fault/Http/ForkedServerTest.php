@@ -4,10 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Http;
 
+use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Http\Message\ResponseInterface;
+use Spindle\Http\BackgroundWork;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Response;
@@ -178,6 +180,63 @@ final class ForkedServerTest extends TidyTestCase
             exit(0);
         }
         pcntl_waitpid($fork, $status);
+        \assert(\is_int($status));
+
+        return (int) pcntl_wtermsig($status);
+    }
+
+    public function testAForkHasNoBackgroundWorkOfItsProcess(): void
+    {
+        self::assertSame([0, 1], Host::call(self::class . '::forkDuringBackgroundWork', timeout: 20));
+    }
+
+    /** @return list<int> number of functions in the fork and in the process */
+    public static function forkDuringBackgroundWork(): array
+    {
+        BackgroundWork::start((new DeferredFuture())->getFuture()->await(...));
+        delay(0);
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            pcntl_exec('/bin/sh', ['-c', 'exit ' . BackgroundWork::running()]);
+        }
+        pcntl_waitpid($fork, $status);
+        \assert(\is_int($status));
+
+        return [(int) pcntl_wexitstatus($status), BackgroundWork::running()];
+    }
+
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAForkByBackgroundWorkIsKilled(bool $throws): void
+    {
+        self::assertSame(\SIGKILL, Host::call(self::class . '::forkInBackgroundWork', [$throws], timeout: 20));
+    }
+
+    /** @return int signal that has ended the fork */
+    public static function forkInBackgroundWork(bool $throws): int
+    {
+        $status = 0;
+        $server = new HttpServer(static function () use ($throws, &$status): ResponseInterface {
+            BackgroundWork::start(static function () use ($throws, &$status): void {
+                $fork = pcntl_fork();
+                if ($fork === 0) {
+                    pcntl_alarm(5);
+                    $throws ? throw new \RuntimeException('The fork failed') : null;
+                } else {
+                    pcntl_waitpid($fork, $status);
+                }
+            });
+
+            return Response::text('answered');
+        });
+        [$address] = $server->start('127.0.0.1:0');
+        $client = self::request($address);
+        Eventually::holds(
+            static fn(): bool => $server->statistics()->answeredRequests === [200 => 1],
+            'the server has answered',
+        );
+        $server->close();
+        fclose($client);
         \assert(\is_int($status));
 
         return (int) pcntl_wtermsig($status);

@@ -267,6 +267,13 @@ final class Service implements FileDescriptors
         Signals::send($pid, \SIGKILL);
     }
 
+    public static function killIfAnyForked(): void
+    {
+        foreach (self::$answeredOnExit ?? [] as $service => $_) {
+            $service->killIfForked();
+        }
+    }
+
     /** Makes this process answer open requests with 500, if possible, when exit() or an error ends the process. */
     public function answerOnExit(): void
     {
