@@ -145,10 +145,10 @@ final class HttpServer implements Lifecycle
     /**
      * Stops accepting connections, answers the requests that have arrived, and returns when all connections have ended.
      *
-     * Also waits for {@see BackgroundWork}. If requests or work are unfinished `stopTimeout` seconds after the call,
-     * the server logs a warning with their number. If such a request has no response yet, the server sends the status
-     * 503. Then the server closes all connections. A handler that calls close() waits for itself, so its own request
-     * gets this 503.
+     * Also waits for all {@see BackgroundWork} of the process. If requests or work are unfinished `stopTimeout` seconds
+     * after the call, the server logs a warning with their number. If such a request has no response yet, the server
+     * sends the status 503. Then the server closes all connections. A handler or work that calls close() waits for
+     * itself, so it continues after the timeout. The request of the handler gets this 503.
      *
      * In a fork of a process that has accepted connections, close() only closes the fork's copies of listening sockets.
      *
@@ -393,20 +393,19 @@ final class HttpServer implements Lifecycle
             $connection->closeWith503();
         }
         $this->kill();
-        if ($unanswered > 0) { // last, because a logger may suspend or never return
-            $this->service->logger->warning(
-                'The server stopped with ' . $unanswered
-                    . ($unanswered === 1 ? ' unanswered request' : ' unanswered requests')
-                    . " after {$timeout} s",
-            );
-        }
+        $left = $unanswered > 0 ? [self::count($unanswered, 'unanswered request')] : [];
         if ($work > 0) {
-            $this->service->logger->warning(
-                'The server stopped with ' . $work
-                    . ($work === 1 ? ' unfinished function' : ' unfinished functions')
-                    . " of BackgroundWork after {$timeout} s",
-            );
+            $left[] = self::count($work, 'unfinished function') . ' of BackgroundWork';
         }
+        if ($left !== []) { // last, and in one entry, because a logger may suspend or never return
+            $text = implode(' and ', $left);
+            $this->service->logger->warning("The server stopped with {$text} after {$timeout} s");
+        }
+    }
+
+    private static function count(int $number, string $singular): string
+    {
+        return "{$number} {$singular}" . ($number === 1 ? '' : 's');
     }
 
     private function refuseConnections(bool $othersServe): void

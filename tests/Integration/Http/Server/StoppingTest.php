@@ -386,6 +386,28 @@ final class StoppingTest extends HttpServerTestCase
         BackgroundWork::awaitEnd();
     }
 
+    public function testRequestsAndBackgroundWorkAtTheTimeoutAreOneLogEntry(): void
+    {
+        $logger = new SuspendingLogger();
+        $gate = $this->gate->getFuture();
+        $this->serve(static function () use ($gate): Response {
+            BackgroundWork::start($gate->await(...));
+            $gate->await();
+
+            return Response::text('too late');
+        }, new HttpServerOptions(stopTimeout: 0.2), logger: $logger);
+        $this->client()->get('/');
+        $this->beginStop(inFlight: 1)->await();
+
+        self::assertSame(
+            ['The server stopped with 1 unanswered request and 1 unfinished function of BackgroundWork after 0.2 s'],
+            $logger->messages,
+        );
+        $logger->release();
+        $this->gate->complete();
+        BackgroundWork::awaitEnd();
+    }
+
     public function testBackgroundWorkThatFailsHasEnded(): void
     {
         $failures = [];
