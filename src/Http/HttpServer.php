@@ -68,6 +68,7 @@ final class HttpServer implements Lifecycle
 
     private int $unanswered = 0;
 
+    /** Whether the server was killed or has ended, so that it does not wait for {@see BackgroundWork}. */
     private bool $dropsWork = false;
 
     /**
@@ -423,6 +424,7 @@ final class HttpServer implements Lifecycle
         $this->service->onConnectionEnd = function (): void {
             if ($this->hasEnded()) {
                 array_map(EventLoop::cancel(...), $this->closeTimers);
+                $this->dropsWork = true;
                 BackgroundWork::onEnd($this, null);
                 $this->ending->wakeAll();
             }

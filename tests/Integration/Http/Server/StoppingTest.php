@@ -386,6 +386,19 @@ final class StoppingTest extends HttpServerTestCase
         BackgroundWork::awaitEnd();
     }
 
+    public function testAServerThatHasEndedDoesNotWaitForLaterBackgroundWork(): void
+    {
+        $this->serveGated(new HttpServerOptions(stopTimeout: 0.2));
+        $this->server()->close();
+        BackgroundWork::start($this->gate->getFuture()->await(...));
+        $this->server()->close();
+        $this->server()->awaitEnd();
+
+        self::assertSame([1, []], [BackgroundWork::running(), $this->log()->messages()]);
+        $this->gate->complete();
+        BackgroundWork::awaitEnd();
+    }
+
     public function testRequestsAndBackgroundWorkAtTheTimeoutAreOneLogEntry(): void
     {
         $logger = new SuspendingLogger();
