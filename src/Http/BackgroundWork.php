@@ -25,8 +25,9 @@ final class BackgroundWork
     private function __construct() {}
 
     /**
-     * Starts a function in a fiber of its own, as soon as the current fiber suspends or the handler has returned. The
-     * server logs an exception of the function. Under {@see Sapi}, the script runs the function after the response.
+     * Starts a function in a fiber of its own, as soon as the current fiber suspends or the handler has returned. An
+     * exception of the function is logged. But after {@see HttpServer::start()}, it goes to the error handler of the
+     * event loop. Under {@see Sapi}, the script runs the function after the response.
      *
      * @param \Closure(): mixed $work
      */

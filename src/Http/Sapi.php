@@ -7,7 +7,9 @@ namespace Spindle\Http;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
+use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
+use Revolt\EventLoop;
 use Spindle\Http\Internal\App\AppLoader;
 use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Message\Fields;
@@ -62,6 +64,8 @@ final class Sapi
             $warning,
             $logger,
         );
+        $handler = EventLoop::getErrorHandler();
+        EventLoop::setErrorHandler($handler ?? static fn(\Throwable $failure) => self::logUncaught($failure, $logger));
         // Displayed errors would become part of the body.
         PhpSettings::set('display_errors', '0');
         header_remove('X-Powered-By');
@@ -92,8 +96,7 @@ final class Sapi
             );
         }
         $exchange->isHandled = true;
-        self::send($response, $body);
-        self::awaitBackgroundWork();
+        self::sendAndAwaitWork($response, $body);
     }
 
     /** Ends the output buffers above a level, including those of the handler. Returns false if one can't be removed. */
@@ -150,12 +153,24 @@ final class Sapi
         $body->send();
     }
 
-    private static function awaitBackgroundWork(): void
+    private static function sendAndAwaitWork(ResponseInterface $response, SapiBody $body): void
     {
-        if (BackgroundWork::running() > 0) {
-            \function_exists('fastcgi_finish_request') ? fastcgi_finish_request() : null;
-            BackgroundWork::awaitEnd();
+        try {
+            self::send($response, $body);
+        } finally {
+            if (BackgroundWork::running() > 0) {
+                \function_exists('fastcgi_finish_request') ? fastcgi_finish_request() : null;
+                $level = ob_get_level();
+                ob_start(static fn(): string => '');
+                BackgroundWork::awaitEnd();
+                self::discardOutput($level);
+            }
         }
+    }
+
+    private static function logUncaught(\Throwable $failure, ?LoggerInterface $logger): void
+    {
+        $logger === null ? error_log("Spindle: uncaught {$failure}") : HandlerFailure::logUncaught($failure, $logger);
     }
 
     private static function setFields(ResponseInterface $response): void

@@ -88,7 +88,7 @@ final class SapiBody
 
     private function sendPieces(): void
     {
-        for (; $this->pieces->valid(); $this->pieces->next()) {
+        for (; $this->pieces->valid(); $this->readNext()) {
             echo $this->pieces->current();
             while (ob_get_level() > 0 && Warnings::suppressed(ob_end_flush(...))); // fails if it can't be removed
             flush();
@@ -97,6 +97,18 @@ final class SapiBody
 
                 return;
             }
+        }
+    }
+
+    /** Discards the output of the code that runs during the read, which is not part of the body. */
+    private function readNext(): void
+    {
+        $level = ob_get_level();
+        ob_start(static fn(): string => '');
+        try {
+            $this->pieces->next();
+        } finally {
+            while (ob_get_level() > $level && Warnings::suppressed(ob_end_clean(...)));
         }
     }
 

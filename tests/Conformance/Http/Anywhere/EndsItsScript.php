@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Http\Anywhere;
 
 use PHPUnit\Framework\Attributes\TestWith;
+use Spindle\Tests\Eventually;
 
 /** Tests of handlers that end the script or print. In the process of the tests, they would end or disturb the tests. */
 trait EndsItsScript
@@ -34,5 +35,26 @@ trait EndsItsScript
         foreach (['GET' => "Internal Server Error\n", 'HEAD' => ''] as $method => $body) {
             self::assertAnswer('500 Internal Server Error', $body, $fields, $this->ask($method, $target));
         }
+    }
+
+    public function testBackgroundWorkDoesNotChangeTheResponse(): void
+    {
+        $file = sys_get_temp_dir() . '/spindle-background-' . bin2hex(random_bytes(8));
+        self::assertSame('one,two', (string) $this->ask('GET', "/background-fails?{$file}")->getBody());
+
+        Eventually::holds(static fn(): bool => file_exists($file), 'the other work is done');
+        unlink($file);
+    }
+
+    public function testBackgroundWorkIsDoneAfterAnIncompleteResponse(): void
+    {
+        $file = sys_get_temp_dir() . '/spindle-background-' . bin2hex(random_bytes(8));
+        try {
+            $this->ask('GET', "/background-short?{$file}");
+            self::fail('The response is complete');
+        } catch (\UnexpectedValueException) {
+        }
+        Eventually::holds(static fn(): bool => file_exists($file), 'the work is done');
+        unlink($file);
     }
 }

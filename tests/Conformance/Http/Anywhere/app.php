@@ -155,6 +155,29 @@ $routes = [
 
         return Response::text('answered');
     },
+    '/background-fails' => static function (ServerRequestInterface $request): ResponseInterface {
+        BackgroundWork::start(static fn() => throw new RuntimeException('The first work failed'));
+        BackgroundWork::start(static function () use ($request): void {
+            echo 'printed during the response';
+            delay(0.02);
+            echo 'printed after the response';
+            touch($request->getUri()->getQuery());
+        });
+
+        return Response::stream((static function (): Generator {
+            yield 'one,';
+            delay(0.001);
+            yield 'two';
+        })(), 'text/plain');
+    },
+    '/background-short' => static function (ServerRequestInterface $request): ResponseInterface {
+        BackgroundWork::start(static function () use ($request): void {
+            delay(0.001);
+            touch($request->getUri()->getQuery());
+        });
+
+        return Response::stream(['only 12 long'], 'text/plain', 200, ['Content-Length' => '100']);
+    },
     '/events' => static fn(ServerRequestInterface $request): ResponseInterface
         => Response::serverSentEvents((static function () use ($request): Generator {
             try {
