@@ -9,6 +9,7 @@ use Spindle\Http\Internal\Message\ContentsStream;
 use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Internal\Message\JoiningStream;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
+use Spindle\Http\Internal\Message\SingleReader;
 use Spindle\Http\Internal\Message\StreamSize;
 
 /** Compresses a body while it is read. Flushes each piece if the size is unknown, so that the piece is sent at once. */
@@ -25,6 +26,9 @@ final class GzipStream implements JoiningStream
 
     /** Whether the source is seekable. If so, other code may move its position between two reads of this stream. */
     private readonly bool $seekable;
+
+    /** Whether this stream may read and close the source; null before the first read. */
+    private ?bool $ownsSource = null;
 
     private ?\DeflateContext $deflate = null;
 
@@ -95,7 +99,8 @@ final class GzipStream implements JoiningStream
     public function takeJoined(): string
     {
         $this->joinUntil = 0;
-        $bytes = $this->source instanceof JoiningStream ? $this->source->takeJoined() : '';
+        $isJoining = $this->ownsSource === true && $this->source instanceof JoiningStream;
+        $bytes = $isJoining ? $this->source->takeJoined() : '';
         if ($bytes === '') {
             return '';
         }
@@ -120,14 +125,20 @@ final class GzipStream implements JoiningStream
     public function close(): void
     {
         [$this->ended, $this->deflate, $this->output, $this->offset] = [true, null, '', 0];
-        if (!$this->seekable) {
+        if (!$this->seekable && $this->ownsSource()) {
             $this->source->close();
         }
+    }
+
+    private function ownsSource(): bool
+    {
+        return $this->ownsSource ??= $this->seekable || SingleReader::claim($this->source);
     }
 
     /** @return string|null '' at the end; null when there are no bytes at present */
     private function readSource(): ?string
     {
+        $this->ownsSource() || throw SingleReader::refusal();
         if ($this->inputBytes === $this->size) {
             if (!$this->ended) {
                 StreamSize::ensureAtEnd($this->source, $this->size);

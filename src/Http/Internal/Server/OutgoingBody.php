@@ -11,6 +11,7 @@ use Spindle\Http\Internal\Message\ContentsStream;
 use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Internal\Message\JoiningStream;
+use Spindle\Http\Internal\Message\SingleReader;
 use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\LoopTurn;
@@ -31,6 +32,8 @@ final class OutgoingBody
 
     /** Whether the body can be read again, for example by another response. */
     private readonly bool $seekable;
+
+    private bool $mayClose;
 
     /** Length in bytes; null if unknown. */
     public ?int $length = null;
@@ -55,6 +58,7 @@ final class OutgoingBody
     {
         $this->stream = ContentsStream::of($stream);
         $this->seekable = $stream->isSeekable();
+        $this->mayClose = !$this->seekable;
     }
 
     /**
@@ -62,15 +66,17 @@ final class OutgoingBody
      *
      * @return \Generator<int, string>
      *
-     * @throws \LogicException when the body can be read only once, and was read or closed before
+     * @throws \LogicException when the body can be read only once, and was read or closed before, or is being sent
      */
     public function prepare(ResponseInterface $response, Head $head): \Generator
     {
         $this->length = ResponseWriter::length($response, $this->stream, $head);
         $this->chunked = $this->length === null && $head->version !== '1.0';
         $this->isSent = ResponseWriter::hasBody($response->getStatusCode(), $head);
+        $this->mayClose = !$this->seekable && SingleReader::claim($this->stream);
         if ($this->isSent) {
             self::checkUnread($this->stream);
+            $this->seekable || $this->mayClose || throw SingleReader::refusal();
         }
 
         return $this->pieces($this->length, $this->chunked);
@@ -224,10 +230,10 @@ final class OutgoingBody
         }
     }
 
-    /** Closes the body unless it can be read again. */
+    /** Closes the body unless it can be read again, or another response sends it. */
     public function close(): void
     {
-        if ($this->seekable) {
+        if (!$this->mayClose) {
             return;
         }
         ++$this->closeCalls;

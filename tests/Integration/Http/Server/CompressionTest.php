@@ -8,6 +8,7 @@ use Amp\DeferredFuture;
 use Nyholm\Psr7\Factory\Psr17Factory;
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
@@ -120,6 +121,34 @@ final class CompressionTest extends HttpServerTestCase
             $gate->complete();
         }
         self::assertStringEndsWith("\r\n0", $client->until("\r\n\r\n"));
+    }
+
+    #[TestWith(['GET'])]
+    #[TestWith(['HEAD'])]
+    public function testABodyThatIsBeingSentIsNotSentInASecondResponse(string $method): void
+    {
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $response = Response::stream((static function () use ($gate): \Generator {
+            yield 'one';
+            $gate->getFuture()->await();
+            yield 'two';
+        })(), 'text/csv');
+        $this->serveCompressed(static fn(): Response => $response);
+        $first = $this->client()->get('/', self::GZIP);
+        $first->until("\r\n\r\n");
+        $request = "{$method} / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAccept-Encoding: gzip\r\n\r\n";
+        $status = substr($this->client()->send($request)->rest(), 9, 3);
+        $gate->complete();
+
+        $inflate = inflate_init(\ZLIB_ENCODING_GZIP);
+        \assert($inflate !== false);
+        $text = '';
+        while (($size = (int) hexdec($first->until("\r\n"))) > 0) {
+            $text .= inflate_add($inflate, $first->bytes($size));
+            $first->bytes(2);
+        }
+        self::assertSame(['onetwo', $method === 'HEAD' ? '200' : '500'], [$text, $status]);
     }
 
     /** @param \Closure(ServerRequestInterface): ResponseInterface $handler */

@@ -112,6 +112,32 @@ final class StreamingTest extends HttpServerTestCase
         self::assertSame($length === '6' ? '' : 'cd', $client->rest());
     }
 
+    #[TestWith(['GET', false])]
+    #[TestWith(['GET', true])]
+    #[TestWith(['HEAD', false])]
+    #[TestWith(['HEAD', true])]
+    public function testABodyThatIsBeingSentIsNotSentInASecondResponse(string $method, bool $hasEvents): void
+    {
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $pieces = (static function () use ($gate): \Generator {
+            yield 'one';
+            $gate->getFuture()->await();
+            yield 'two';
+        })();
+        $response = $hasEvents ? Response::serverSentEvents($pieces) : Response::stream($pieces);
+        $this->serve(static fn(): Response => $response);
+        $first = $this->client()->get('/');
+        $first->until('one');
+        $second = $this->client()->send("{$method} / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        $status = substr($second->until("\r\n"), 5);
+        $second->rest();
+        $gate->complete();
+
+        self::assertStringContainsString('two', $first->until("\r\n0\r\n\r\n"));
+        self::assertSame($method === 'HEAD' ? '1.1 200 OK' : '1.1 500 Internal Server Error', $status);
+    }
+
     public function testSmallPiecesThatFollowOneAnotherFormLongChunks(): void
     {
         $this->serve(static fn(): Response => Response::stream((static function (): \Generator {

@@ -1,0 +1,31 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Message;
+
+use Psr\Http\Message\StreamInterface;
+
+/** Ensures that two responses do not each send a part of a body that can be read only once. */
+final class SingleReader
+{
+    /** @var \WeakMap<StreamInterface, true>|null */
+    private static ?\WeakMap $read = null;
+
+    private function __construct() {}
+
+    /** Returns whether the caller may read and close a stream; false if another caller does. */
+    public static function claim(StreamInterface $stream): bool
+    {
+        $read = self::$read ??= new \WeakMap();
+        $isFree = !isset($read[$stream]);
+        $read[$stream] = true;
+
+        return $isFree;
+    }
+
+    public static function refusal(): \LogicException
+    {
+        return new \LogicException('Another response sends this body, which can be read only once. Create a new body');
+    }
+}
