@@ -7,16 +7,20 @@ namespace Spindle\Remote\Internal;
 use Amp\CancelledException;
 use Spindle\Internal\Clock;
 
-/** Stores the items of a generator task in the engine. Waits while MAX_UNTAKEN_ITEMS items wait for a reader. */
+/** Stores the items of a generator task in the engine. Waits while as many items or bytes wait for a reader as may. */
 final class ItemStore
 {
     private const MAX_UNTAKEN_ITEMS = 32;
+    private const MAX_UNTAKEN_BYTES = 32 << 20;
 
     /** Seconds between two checks for taken items, in case the message about them is lost. */
     private const CHECK_INTERVAL = 1.0;
 
     /** Maximum seconds of a request that count for the task's time limit. In a longer request, the task has to wait. */
     private const MAX_COUNTED_SECONDS = 0.1;
+
+    /** @var list<int> sizes of the last MAX_UNTAKEN_ITEMS items in bytes */
+    private array $sizes = [];
 
     /** @param \Generator<mixed, mixed, mixed, mixed>|null $items encoded items; null once the task must end */
     public function __construct(
@@ -61,7 +65,7 @@ final class ItemStore
             $untakenCount = $this->putItem(\is_string($item) ? $item : '');
             $item = null; // $item is a reference, so this also frees the generator's item
             $deadline = Clock::now() + $this->run->options->outcomeRetention;
-            for (; $untakenCount >= self::MAX_UNTAKEN_ITEMS; $untakenCount = $this->put([])) {
+            for (; $this->isFull($untakenCount); $untakenCount = $this->put([])) {
                 if (Clock::now() > $deadline) {
                     throw new CancelledException();
                 }
@@ -88,10 +92,17 @@ final class ItemStore
         }
     }
 
+    private function isFull(int $untakenCount): bool
+    {
+        return $untakenCount >= self::MAX_UNTAKEN_ITEMS
+            || array_sum(\array_slice($this->sizes, \count($this->sizes) - $untakenCount)) >= self::MAX_UNTAKEN_BYTES;
+    }
+
     /** @return int number of stored items that no reader has taken */
     private function putItem(string $item): int
     {
         $size = \strlen($item);
+        $this->sizes = [...\array_slice($this->sizes, 1 - self::MAX_UNTAKEN_ITEMS), $size];
         $this->run->pools->budget->forceAcquire($size);
         try {
             return $this->put([$this->settlements->item($this->job->delivery, $this->job->itemCount ?? 0, $item)]);

@@ -644,7 +644,14 @@ final class DispatchedTasksTest extends TidyTestCase
         });
         $this->agent($this->queue);
         $key = "spindle:{{$this->queue}}:items:{$id}";
-        Eventually::holds(static fn(): bool => Redis::shared()->command('XLEN', $key) === 30, 'all are stored');
+        $stored = static function () use ($key): int {
+            $length = Redis::shared()->command('XLEN', $key);
+
+            return \is_int($length) ? $length : -1;
+        };
+        Eventually::holds(static fn(): bool => $stored() === 11, '32 MiB are stored', 20.0);
+        Eventually::standsStill($stored, 'the task waits');
+        self::assertSame(11, $stored());
         $arguments = [Redis::shared()->url(), $this->queue, $id];
 
         self::assertSame(30 * (3 << 20), Host::call(self::class . '::readLargeItems', $arguments));
