@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
+use Spindle\Internal\Excerpt;
 use Spindle\SpindleException;
 
 /**
@@ -13,12 +14,18 @@ use Spindle\SpindleException;
  */
 final class PayloadTooLargeException extends \RuntimeException implements SpindleException
 {
-    public static function of(int $size, int $limit): self
+    private const MAX_KEY_BYTES = 200;
+
+    /** @param mixed $key key of the task's input in a map() call; null for other tasks and for commands */
+    public static function of(int $size, int $limit, mixed $key = null): self
     {
+        $flags = \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
+        $name = \is_scalar($key) ? ' for ' . Excerpt::of((string) json_encode($key, $flags), self::MAX_KEY_BYTES) : '';
+
         return new self(
-            "The task with its argument, or the command with its input, has {$size} bytes. The limit is {$limit} "
-                . '(RemoteOptions::$maxPayloadBytes). Store the data where the agents can read it, and pass its '
-                . 'location.',
+            "The task{$name} with its argument, or the command with its input, has {$size} bytes. "
+                . "The limit is {$limit} (RemoteOptions::\$maxPayloadBytes). "
+                . 'Store the data where the agents can read it, and pass its location.',
         );
     }
 

@@ -30,16 +30,21 @@ final class JobCodec
         return JobBody::head($this->retryPolicy, $this->options->timeout, $code);
     }
 
-    /** @throws PayloadTooLargeException */
+    /**
+     * @param mixed $inputKey key of the task's input in a map() call, for the error message
+     *
+     * @throws PayloadTooLargeException
+     */
     public function encodeJob(
         string $id,
         #[\SensitiveParameter]
         string $body,
         string $exclusiveKey = '',
         float $delay = 0.0,
+        mixed $inputKey = null,
     ): Job {
         if (\strlen($body) > $this->options->maxPayloadBytes) {
-            throw PayloadTooLargeException::of(\strlen($body), $this->options->maxPayloadBytes);
+            throw PayloadTooLargeException::of(\strlen($body), $this->options->maxPayloadBytes, $inputKey);
         }
 
         return new Job($id, $this->keys->seal(FrameKind::Job, $this->queue, $id, 0, $body), $exclusiveKey, $delay);

@@ -70,14 +70,15 @@ final class QueueClient
     /**
      * @param string      $head     as {@see head()} returns it
      * @param string|null $argument encoded argument; null for a task without an argument
+     * @param mixed       $key      key of the argument in the input of map(), for the error message
      *
      * @throws PayloadTooLargeException
      */
-    public function job(string $head, ?string $argument): Job
+    public function job(string $head, ?string $argument, mixed $key = null): Job
     {
         $id = ($this->brokerClient ?? throw ExecutorClosedException::closed())->newId();
 
-        return $this->codec->encodeJob($id, JobBody::ofTask($head, $argument));
+        return $this->codec->encodeJob($id, JobBody::ofTask($head, $argument), inputKey: $key);
     }
 
     /**

@@ -313,7 +313,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
 
     public function onValues(array $keys, array $values): void
     {
-        $job = $this->client->job($this->head, PortableTask::encodeArgument($values[0], $keys[0]));
+        $job = $this->client->job($this->head, PortableTask::encodeArgument($values[0], $keys[0]), $keys[0]);
         if ($this->input->isOver()) {
             return; // the value's __serialize() has closed the executor
         }

@@ -785,6 +785,20 @@ final class DispatchedTasksTest extends TidyTestCase
         );
     }
 
+    /** @param array<string> $input where x stands for a large value */
+    #[TestWith([['a' => '', 'größe' => 'x'], 'for "größe" with'])]
+    #[TestWith([['', 'x'], 'for 1 with'])]
+    public function testALargePayloadOfAMapIsNamedByItsKey(array $input, string $named): void
+    {
+        $executor = $this->executor(options: new RemoteOptions(maxPayloadBytes: 1000));
+        $input = array_map(static fn(string $text): string => str_repeat($text, 1000), $input);
+        $this->expectException(PayloadTooLargeException::class);
+        $this->expectExceptionMessage("The task {$named} its argument");
+        $this->agent($this->queue);
+
+        iterator_to_array($executor->map($input, strlen(...), new TimeoutCancellation(10)));
+    }
+
     private function statistic(string $name): int
     {
         return (new RedisBroker(Redis::shared()->url()))->statistics($this->queue)[$name];
