@@ -44,7 +44,7 @@ final class RandomTasksTest extends TidyTestCase
     private const LEASE = [3.0, 0.3, 1.0];
 
     /** Seconds in which each task has an outcome, even if faults delay it. */
-    private const DEADLINE = 60.0;
+    private const DEADLINE = 100.0;
 
     private const EMPTY_KEYS = ['jobs', 'running', 'tried', 'delayed', 'keys', 'watchers', 'audit'];
     private const KEPT_KEYS
@@ -69,7 +69,7 @@ final class RandomTasksTest extends TidyTestCase
 
     protected function deadline(): int
     {
-        return 120 + intdiv(Scale::of(2000), 4);
+        return 240 + intdiv(Scale::of(2000), 4);
     }
 
     protected function setUp(): void
