@@ -228,11 +228,23 @@ final class Agent implements Lifecycle, Statistics
     }
 
     /**
-     * Returns numbers of the agent: `workers`, `claimed`, `done_total`, `retried_total`, `dead_total` and others. Adds
-     * numbers of the queue: `waiting`, `delayed` (jobs that wait for a delay or a retry), `blocked` (jobs that wait for
-     * another job with their exclusive key), `dead` (dead letters), `agents`, and `oldest_waiting_seconds` (for how
-     * long the oldest claimable job has been waiting). The agent requests the queue's numbers at every fifth heartbeat
-     * of a lease. The queue's numbers are absent until the engine's first answer, also after each loss of the lease.
+     * Returns numbers of the agent and of its queue.
+     *
+     * - `workers`: maximum number of concurrent tasks; `claimed`: claimed jobs that have not ended
+     * - `done_total`: jobs with a result; `dead_total`: jobs that this agent has made dead letters. `spindle queue
+     *   show` reports the dead letters of all agents as `died`, or as `died_total` with `--json`
+     * - `retried_total`: failed or crashed attempts after which the job is tried again
+     * - `crashed_total`: attempts whose worker or launcher crashed; most of them also count as retried or dead
+     * - `cancelled_total`: jobs that were cancelled after this agent had claimed them
+     * - `released_total`: jobs that were given back without an attempt, for example because the agent stops, has more
+     *   jobs than it can soon run, or can't verify the job
+     * - `stale_total`: outcomes that the engine ignored, because the claim had ended, for example after a lost lease
+     * - numbers of the whole queue: `waiting`; `delayed`: jobs that wait for a delay or a retry; `blocked`: jobs that
+     *   wait for another job with their exclusive key; `dead`: dead letters; `agents`; `oldest_waiting_seconds`: for
+     *   how long the oldest claimable job has been waiting
+     *
+     * The agent requests the queue's numbers at every fifth heartbeat of a lease. The queue's numbers are absent until
+     * the engine's first answer, also after each loss of the lease.
      */
     public function statistics(): array
     {

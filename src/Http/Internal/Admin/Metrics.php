@@ -10,8 +10,7 @@ use Spindle\Http\HttpServerStatistics;
 final class Metrics
 {
     public const TYPE = 'text/plain; version=0.0.4; charset=utf-8';
-    private const POOL_HELP
-        = 'A value of statistics that the application registered. The label pool is the name of the statistics.';
+    private const POOL_PREFIX = 'spindle_pool_';
 
     private readonly Exposition $exposition;
 
@@ -183,7 +182,7 @@ final class Metrics
             }
         }
         foreach ($histograms as $name => $pools) {
-            $this->exposition->metric($name, 'histogram', self::POOL_HELP);
+            $this->exposition->metric($name, 'histogram', self::poolHelp($name));
             foreach ($pools as $pool => $counts) {
                 foreach ($counts as $bound => $count) {
                     $this->exposition->sample("{$name}_bucket", $count, ['pool' => $pool, 'le' => $bound]);
@@ -195,7 +194,7 @@ final class Metrics
         }
         foreach (array_filter($metrics) as $name => $values) {
             $type = str_ends_with($name, '_total') ? 'counter' : 'gauge';
-            $this->exposition->metric($name, $type, self::POOL_HELP);
+            $this->exposition->metric($name, $type, self::poolHelp($name));
             foreach ($values as $pool => $value) {
                 $this->exposition->sample($name, $value, ['pool' => $pool]);
             }
@@ -205,7 +204,12 @@ final class Metrics
     /** @see https://prometheus.io/docs/concepts/data_model/#metric-names-and-labels */
     private static function poolMetric(string $key): string
     {
-        return 'spindle_pool_' . preg_replace('/[^a-zA-Z0-9_]/', '_', $key);
+        return self::POOL_PREFIX . preg_replace('/[^a-zA-Z0-9_]/', '_', $key);
+    }
+
+    private static function poolHelp(string $name): string
+    {
+        return PoolHelp::of(substr($name, \strlen(self::POOL_PREFIX)));
     }
 
     /** @param array<int, int> $counts */

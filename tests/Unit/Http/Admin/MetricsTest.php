@@ -5,15 +5,48 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Admin;
 
 use PHPUnit\Framework\TestCase;
+use Spindle\Command\CommandPool;
+use Spindle\Http\Client\HttpClient;
 use Spindle\Http\HttpServerStatistics;
 use Spindle\Http\Internal\Admin\CombinedStatistics;
 use Spindle\Http\Internal\Admin\Metrics;
+use Spindle\Postgres\PostgresPool;
+use Spindle\Remote\Agent;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\SigningKeys;
 use Spindle\Tests\Locale;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Worker\WorkerPool;
 
 final class MetricsTest extends TestCase
 {
     use OwnDirectory;
+
+    public function testEachValueOfTheLibrarysPoolsHasItsOwnDescription(): void
+    {
+        $pools = [
+            'commands' => (new CommandPool(1))->statistics(),
+            'tasks' => (new WorkerPool(1))->statistics(),
+            'db' => (new PostgresPool('host=localhost'))->statistics(),
+            'client' => (new HttpClient())->statistics(),
+            'agent' => (new Agent(
+                new RedisBroker('redis://localhost'),
+                'q',
+                1,
+                new SigningKeys([str_repeat('k', 32)]),
+            ))->statistics(),
+            'queue' => array_fill_keys(
+                ['waiting', 'delayed', 'blocked', 'dead', 'agents', 'oldest_waiting_seconds'],
+                1,
+            ),
+        ];
+        $text = Metrics::of(new CombinedStatistics([FixedOverview::process(pools: $pools)]));
+        preg_match_all('/^# HELP spindle_pool_(\\S+) (.+)$/m', $text, $help);
+
+        self::assertGreaterThan(25, \count($help[1]));
+        self::assertSame($help[2], array_unique($help[2]));
+        self::assertSame([], preg_grep('/that the application registered/', $help[2]));
+    }
 
     public function testCountsAreSummedOverProcesses(): void
     {
