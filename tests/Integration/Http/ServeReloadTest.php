@@ -91,6 +91,33 @@ final class ServeReloadTest extends ServeTestCase
         self::assertCount(2, $this->workersInTheEnd());
     }
 
+    public function testTheLogSaysWhenTheLastOldProcessHasEnded(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            return static function ($request) {
+                if ($request->getUri()->getPath() === '/wait') {
+                    touch(__DIR__ . '/waits');
+                    while (!file_exists(__DIR__ . '/go')) {
+                        Amp\delay(0.01);
+                    }
+                }
+                return Spindle\Http\Response::text('answered');
+            };
+            PHP, ['--processes', '2']);
+        $client = $this->client()->send("GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        Eventually::holds(fn(): bool => file_exists($this->path('waits')), 'a request waits');
+        $server->signal(\SIGHUP);
+        $this->awaitLogged(' Reloaded');
+        Eventually::holds(fn(): bool => \count($this->workers()) === 3, 'one old process is left');
+        self::assertFalse($this->logged('The old processes have ended'));
+        touch($this->path('go'));
+
+        self::assertSame('answered', $client->response()->body);
+        $this->awaitLogged(' The old processes have ended');
+        self::assertSame(1, $this->timesLogged('The old processes have ended'));
+        self::assertCount(2, $this->workers());
+    }
+
     public function testAClosureOfTheApplicationIsSentAsItWasLoadedUntilTheReload(): void
     {
         $code = static fn(string $version): string => <<<PHP

@@ -25,6 +25,9 @@ final class Slots
     /** Whether at least one slot has never had a serving process. */
     private bool $starting = true;
 
+    /** @var array<int, Child> processes with old code that were running when the last reload was complete, by pid */
+    private array $outdated = [];
+
     private readonly RepeatedWarnings $warnings;
 
     /** @param list<Slot> $slots */
@@ -106,6 +109,10 @@ final class Slots
         $before?->end(Message::HandOver, pack('e', $this->options->watch ? 0.0 : \INF));
         if ($this->replacements->succeeded()) {
             $this->logger->info('Reloaded');
+            $this->outdated = array_filter(
+                $this->children->runningApplication(),
+                static fn(Child $running): bool => $running !== $running->slot->current,
+            );
             foreach ($this->slots as $other) {
                 if (!$other->role->runsApplication) {
                     $other->current?->channel->send(Message::Reloaded);
@@ -143,6 +150,10 @@ final class Slots
     public function handleEnd(Child $child, bool $stopping): void
     {
         $slot = $child->slot;
+        if (isset($this->outdated[$child->pid])) {
+            unset($this->outdated[$child->pid]);
+            $this->outdated === [] && !$stopping ? $this->logger->info('The old processes have ended') : null;
+        }
         if ($child === $slot->successor && !$stopping) {
             $slot->successor = null;
             $this->handleFailedReplacement($slot, $child->endDescription());
