@@ -697,6 +697,39 @@ final class WorkTest extends TestCase
         self::assertSame('', $quiet->getErrorOutput());
     }
 
+    public function testLinesOnStandardErrorAreEntriesOfAJsonLog(): void
+    {
+        $queue = self::newQueue();
+        $process = $this->work($queue, ['--log-format', 'json']);
+        $this->executor($queue)->submit(static function (): void {
+            echo 'to standard output';
+            fwrite(\STDERR, "one {queue}\xFF\n\n\ttwo\r\n");
+            error_log('three');
+        })->await();
+        $entries = static fn(): array => array_map(
+            static fn(string $line): array => (array) json_decode($line, true, flags: \JSON_THROW_ON_ERROR),
+            array_filter(explode("\n", $process->getErrorOutput()), static fn(string $line): bool => $line !== ''),
+        );
+        Eventually::holds(static fn(): bool => str_contains($process->getErrorOutput(), 'three'), 'it is logged');
+        $written = [];
+        foreach ($entries() as $entry) {
+            self::assertSame($queue, $entry['queue'] ?? null);
+            if ($entry['level'] === 'warning') {
+                $written[] = $entry['message'];
+            }
+        }
+
+        self::assertSame(
+            [
+                "A worker wrote to standard error: one {queue}\u{FFFD}",
+                "A worker wrote to standard error: \ttwo",
+                'A worker wrote to standard error: three',
+            ],
+            $written,
+        );
+        self::assertSame('to standard output', $process->getOutput());
+    }
+
     public function testABrokerThatRefusesHasAStatusOfItsOwn(): void
     {
         $port = Redis::shared()->port;

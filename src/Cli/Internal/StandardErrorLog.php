@@ -25,7 +25,7 @@ final class StandardErrorLog extends AbstractLogger
     private const RED = '31';
 
     /** Keys of context values that become fields of a JSON entry. */
-    private const REQUEST_FIELDS = ['request_id', 'method', 'target', 'client_ip'];
+    private const FIELDS = ['request_id', 'method', 'target', 'client_ip', 'queue'];
 
     /** Maximum bytes of one text in an entry. Clients can cause long texts, and writing them delays all requests. */
     private const MAX_TEXT_BYTES = 16_384;
@@ -58,7 +58,7 @@ final class StandardErrorLog extends AbstractLogger
     }
 
     /**
-     * Returns the fields about the request and the exception. Previous exceptions have no fields.
+     * Returns the fields about the request, the queue and the exception. Previous exceptions have no fields.
      *
      * @param array<mixed> $context
      *
@@ -67,7 +67,7 @@ final class StandardErrorLog extends AbstractLogger
     private static function fields(array $context, ?\Throwable $exception): array
     {
         $fields = [];
-        foreach (self::REQUEST_FIELDS as $name) {
+        foreach (self::FIELDS as $name) {
             if (\is_string($context[$name] ?? null) && $context[$name] !== '') {
                 $fields[$name] = self::shorten($context[$name]);
             }

@@ -67,13 +67,11 @@ final class AgentProcess
 
     public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
     {
-        $output = new TaskOutput($log);
-        $agent = $options->agent->withPool($options->agent->pool->with(
-            onOutput: $output->write(...),
-            budget: Agent::budget($options->agent),
-        ));
+        $output = new TaskOutput($log, $options->json);
+        $pool = $options->agent->pool->with(onOutput: $output->ofQueue(''), budget: Agent::budget($options->agent));
         $agents = [];
         foreach ($options->queues as $queue => $workers) {
+            $agent = $options->agent->withPool($pool->with(onOutput: $output->ofQueue((string) $queue)));
             $agents["{$queue}"] = new Agent($options->broker, (string) $queue, $workers, $options->keys, $agent, $log);
         }
         $this->agents = $agents;
@@ -84,8 +82,8 @@ final class AgentProcess
         }
         $this->immediateExit = new DeferredFuture();
         $this->terminal = new Terminal();
-        $this->trial = new WorkerTrial($agent->pool);
-        $bootstrap = $agent->pool->bootstrap;
+        $this->trial = new WorkerTrial($pool);
+        $bootstrap = $pool->bootstrap;
         $this->release = new Release(WorkingDirectory::named(), ...($bootstrap === null ? [] : [$bootstrap]));
         $this->monitored = new HttpServer(new Application(
             static fn(): Response => Response::text("Not Found\n", 404),

@@ -10,6 +10,8 @@ use Spindle\Internal\PipeWriter;
 /**
  * Writes the output of tasks to standard output and standard error. The agent does not wait for the reader of a pipe,
  * because the agent's lease could end during the wait. If a pipe is full, further bytes are dropped and counted.
+ *
+ * If the log is JSON, each line for standard error becomes a log entry, so that standard error has only JSON.
  */
 final class TaskOutput
 {
@@ -19,12 +21,37 @@ final class TaskOutput
     /** @var array<int, PipeWriter> by descriptor */
     private readonly array $writers;
 
-    public function __construct(private readonly LoggerInterface $log)
+    /** @param bool $json whether the log is JSON */
+    public function __construct(private readonly LoggerInterface $log, private readonly bool $json)
     {
         $this->writers = [1 => new PipeWriter(\STDOUT), 2 => new PipeWriter(\STDERR)];
     }
 
-    public function write(string $bytes, bool $isError): void
+    /**
+     * @param string $queue queue of the workers; '' if they have none
+     *
+     * @return \Closure(string, bool): void writes a piece of output; true stands for standard error
+     */
+    public function ofQueue(string $queue): \Closure
+    {
+        return fn(string $bytes, bool $isError) => $isError && $this->json
+            ? $this->logLines($bytes, $queue)
+            : $this->write($bytes, $isError);
+    }
+
+    private function logLines(string $bytes, string $queue): void
+    {
+        foreach (explode("\n", $bytes) as $line) {
+            if (rtrim($line) !== '') {
+                $this->log->warning(
+                    'A worker wrote to standard error: {line}',
+                    ['line' => rtrim($line), 'queue' => $queue],
+                );
+            }
+        }
+    }
+
+    private function write(string $bytes, bool $isError): void
     {
         $descriptor = $isError ? 2 : 1;
         $written = $this->writers[$descriptor]->write($bytes);
