@@ -25,6 +25,9 @@ final class FinishedJobs
     /** Largest size of a line. The system limits a command to 6 MiB; quotes can double this size. */
     private const MAX_LINE_BYTES = 16 << 20;
 
+    /** Bytes that are read at once, because PHP allocates memory for all of them for each line. */
+    private const PIECE_BYTES = 1 << 13;
+
     /** @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by page; NUL bytes for each missing job */
     private array $pages = [];
 
@@ -153,13 +156,13 @@ final class FinishedJobs
      */
     private static function nextLine(mixed $file): ?string
     {
-        $line = fgets($file, self::MAX_LINE_BYTES);
-        if ($line !== false && str_ends_with($line, "\n")) {
-            return $line;
-        }
-        while (($more = fgets($file, self::MAX_LINE_BYTES)) !== false) {
-            if (str_ends_with($more, "\n")) {
-                return '';
+        $line = '';
+        $length = 0;
+        while (($piece = fgets($file, self::PIECE_BYTES)) !== false) {
+            $length += \strlen($piece);
+            $line .= $length > self::MAX_LINE_BYTES ? '' : $piece;
+            if (str_ends_with($piece, "\n")) {
+                return $length > self::MAX_LINE_BYTES ? '' : $line;
             }
         }
 
