@@ -19,6 +19,7 @@ use Spindle\Lifecycle;
 use Spindle\Remote\Internal\AgentPools;
 use Spindle\Remote\Internal\AgentRun;
 use Spindle\Remote\Internal\EngineState;
+use Spindle\Remote\Internal\GuardedLogger;
 use Spindle\Remote\Internal\QueueName;
 use Spindle\Statistics;
 use Spindle\Worker\Executor;
@@ -101,7 +102,7 @@ final class Agent implements Lifecycle, Statistics
         $this->closing = new DeferredCancellation();
         $this->killing = new DeferredCancellation();
         $this->closeWaiters = new FiberQueue();
-        $this->logger = $logger ?? new NullLogger();
+        $this->logger = new GuardedLogger($logger ?? new NullLogger());
         $budget = $options->pool->budget ?? self::budget($options);
         $this->maxResultBytes = min(self::configuredMaxResultBytes($options), $budget->maxBytes);
         $gracePeriod = $options->leaseMargin / self::MARGIN_DIVISOR;

@@ -13,8 +13,8 @@ use Spindle\Http\HttpException;
 use Spindle\Http\Internal\AccessLogEntry;
 use Spindle\Http\Internal\Message\RequestExchange;
 use Spindle\Http\Internal\Middleware\ClientDisconnect;
-use Spindle\Http\Internal\Server\RepeatedWarnings;
 use Spindle\Internal\LineFile;
+use Spindle\Internal\RepeatedWarnings;
 use Spindle\Internal\Warnings;
 
 /**

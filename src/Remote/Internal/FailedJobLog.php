@@ -70,9 +70,6 @@ final class FailedJobLog
     /** @param array<string, string|int> $values */
     private function warn(string $message, array $values): void
     {
-        try {
-            $this->logger->warning($message, ['queue' => $this->queue, ...$values]);
-        } catch (\Throwable) { // a failure of the logger must not end the agent
-        }
+        $this->logger->warning($message, ['queue' => $this->queue, ...$values]);
     }
 }

@@ -79,13 +79,10 @@ final class MissingAgentWarning
             return;
         }
         $this->isLogged = true;
-        try {
-            $this->logger->warning(
-                'No agent serves the queue {queue}, so its jobs wait. Start one: spindle work --queue {queue}',
-                ['queue' => $this->queue],
-            );
-        } catch (\Throwable) { // a failure of the logger must not end the application
-        }
+        $this->logger->warning(
+            'No agent serves the queue {queue}, so its jobs wait. Start one: spindle work --queue {queue}',
+            ['queue' => $this->queue],
+        );
     }
 
     private function cancelTimer(): void

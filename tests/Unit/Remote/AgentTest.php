@@ -30,6 +30,7 @@ use Spindle\Remote\Internal\AgentPools;
 use Spindle\Remote\Internal\FailedJobLog;
 use Spindle\Remote\Internal\SettlementFactory;
 use Spindle\Remote\InvalidSignatureException;
+use Spindle\Remote\Job;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\RemoteExecutor;
@@ -38,6 +39,7 @@ use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Remote\SigningKeys;
 use Spindle\Tests\Async;
+use Spindle\Tests\ReadsErrorLog;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\MemoryBroker;
 use Spindle\Tests\Remote\MemoryEngine;
@@ -55,6 +57,7 @@ use function Amp\Future\await;
 /** An agent in virtual time, with an in-memory broker whose answers may be late and a pool whose tasks only wait. */
 final class AgentTest extends TidyTestCase
 {
+    use ReadsErrorLog;
     use VirtualTime;
 
     private int $started = 0;
@@ -455,6 +458,26 @@ final class AgentTest extends TidyTestCase
         foreach ($expected as $i => $pattern) {
             self::assertMatchesRegularExpression($pattern, $lines[$i]);
         }
+    }
+
+    public function testALoggerThatThrowsDoesNotEndTheAgent(): void
+    {
+        $lines = $this->errorLogOf(function (): void {
+            $log = new ThrowingLog();
+            $engine = new MemoryEngine();
+            $keys = new SigningKeys([AgentProgram::KEY]);
+            $create = fn(): Executor => $this->pool();
+            $agent = new Agent(new MemoryBroker($engine), 'queue', 2, $keys, logger: $log, createPool: $create);
+            $ended = async($agent->run(...));
+            (new MemoryBroker($engine))->submit('queue', [new Job('unsigned', 'frame')], 10, 'client', false);
+            $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys);
+            self::assertSame('done', $executor->submit(static fn(): string => 'done')->await());
+            $agent->close();
+            $ended->await();
+        });
+
+        self::assertCount(1, $lines);
+        self::assertStringContainsString('The disk is full', $lines[0]);
     }
 
     public function testALostAgentIsLogged(): void

@@ -13,6 +13,7 @@ use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\SigningKeys;
 use Spindle\Remote\SubmitResult;
+use Spindle\Tests\ReadsErrorLog;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\TidyTestCase;
 use Spindle\Tests\VirtualTime;
@@ -22,6 +23,7 @@ use function Amp\delay;
 /** The warning of a caller that waits while no agent serves its queue. */
 final class MissingAgentTest extends TidyTestCase
 {
+    use ReadsErrorLog;
     use VirtualTime;
 
     private const WARNING = 'warning: No agent serves the queue queue, so its jobs wait. '
@@ -60,11 +62,11 @@ final class MissingAgentTest extends TidyTestCase
 
     public function testALoggerThatThrowsDoesNotEndTheWait(): void
     {
-        $log = self::createMock(LoggerInterface::class);
-        $log->expects(self::once())->method('warning')->willThrowException(new \RuntimeException('The disk is full'));
-        $executor = $this->executor($log);
+        $executor = $this->executor(new ThrowingLog());
         $submission = $executor->submit('time');
-        delay(10.0);
+        $lines = $this->errorLogOf(static fn() => delay(10.0));
+        self::assertCount(1, $lines);
+        self::assertStringContainsString('The disk is full', $lines[0]);
         self::assertFalse($submission->isComplete());
         $submission->ignore();
         $executor->kill();

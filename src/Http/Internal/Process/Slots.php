@@ -6,9 +6,9 @@ namespace Spindle\Http\Internal\Process;
 
 use Psr\Log\LoggerInterface;
 use Spindle\Http\AppException;
-use Spindle\Http\Internal\Server\RepeatedWarnings;
 use Spindle\Http\SupervisorOptions;
 use Spindle\Internal\Backoff;
+use Spindle\Internal\RepeatedWarnings;
 
 /** Keeps a process running in each slot. Replaces a process that has ended, runs old code or has reached a limit. */
 final class Slots

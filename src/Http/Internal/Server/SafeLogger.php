@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Psr\Log\AbstractLogger;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
+use Spindle\Internal\RepeatedWarnings;
 use Spindle\Internal\ThrownText;
 
 /** Catches a logger's exceptions, so that no request fails. Reports them by error_log(), at most one a minute. */

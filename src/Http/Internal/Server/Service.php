@@ -23,6 +23,7 @@ use Spindle\Http\Response;
 use Spindle\Internal\FreeMemory;
 use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\Network\ForkedSockets;
+use Spindle\Internal\RepeatedWarnings;
 
 /** The state that all connections of a server share: handler, options, limits, counters and deadlines. */
 final class Service implements FileDescriptors

@@ -2,7 +2,7 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Http\Internal\Server;
+namespace Spindle\Internal;
 
 /** Decides whether an occurrence of an event is reported: only if the event did not occur in the minute before. */
 final class RepeatedWarnings

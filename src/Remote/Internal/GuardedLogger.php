@@ -1,0 +1,38 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+use Psr\Log\AbstractLogger;
+use Psr\Log\LoggerInterface;
+use Spindle\Internal\RepeatedWarnings;
+use Spindle\Internal\ThrownText;
+
+/** Catches a logger's exceptions, so that no job fails. Reports them by error_log(), at most one a minute. */
+final class GuardedLogger extends AbstractLogger
+{
+    private readonly RepeatedWarnings $failures;
+
+    public function __construct(private readonly LoggerInterface $logger)
+    {
+        $this->failures = new RepeatedWarnings();
+    }
+
+    /**
+     * @param mixed              $level
+     * @param string|\Stringable $message
+     * @param array<mixed>       $context
+     */
+    public function log($level, $message, array $context = []): void
+    {
+        try {
+            $this->logger->log($level, $message, $context);
+        } catch (\Throwable $failure) {
+            if ($this->failures->isNew('')) {
+                $reason = ThrownText::message($failure);
+                error_log("Spindle: log entries are lost, because the logger threw: {$reason}");
+            }
+        }
+    }
+}
