@@ -7,6 +7,7 @@ namespace Spindle\Tests\Cli;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
+use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\EndsInTime;
@@ -93,6 +94,25 @@ final class RemoteRunTest extends TestCase
         $lines = explode("\n", trim($process->getOutput()));
         sort($lines);
         self::assertSame(['a', 'b'], $lines);
+    }
+
+    public function testAJobThatAnOperatorCancelsHasFailed(): void
+    {
+        $queue = self::newQueue();
+        $broker = new RedisBroker(Redis::shared()->url());
+        $log = $this->path('log');
+        $process = $this->remote(['run', '--queue', $queue, '-k', '--joblog', $log, 'echo', ':::', '1', '2']);
+        $process->start();
+        Eventually::holds(fn(): bool => $this->statistics($queue)['waiting'] === 2, 'the jobs wait', 15.0);
+        $broker->cancelAndRecord($queue, [(string) array_key_first($broker->listJobs($queue, JobStatus::Waiting, 2))]);
+        $this->work($queue);
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the run has ended', 15.0);
+
+        self::assertSame(
+            [1, "2\n", "spindle: echo 1: cancelled before it was started\n"],
+            [$process->getExitCode(), $process->getOutput(), $process->getErrorOutput()],
+        );
+        self::assertCount(3, Text::lines($log), 'the heading and both jobs');
     }
 
     public function testTheKeysCanComeFromAPipe(): void

@@ -16,6 +16,8 @@ final class JobControl
     /** @var array<int, true> numbers of the jobs that {@see end()} has ended and whose results have not arrived */
     private array $ended = [];
 
+    private bool $isEnding = false;
+
     public function __construct(
         private readonly CommandPool $pool,
         private readonly InputWait $wait,
@@ -80,9 +82,16 @@ final class JobControl
         return $wasEnded;
     }
 
+    /** Returns whether the run has cancelled jobs with {@see drain()} or {@see kill()}. */
+    public function isEnding(): bool
+    {
+        return $this->isEnding;
+    }
+
     /** Starts no more jobs. Running jobs may finish. */
     public function drain(): void
     {
+        $this->isEnding = true;
         $this->pool->cancelWaiting();
         $this->wait->stop();
     }
@@ -90,6 +99,7 @@ final class JobControl
     /** Ends the running jobs, and starts no more. */
     public function kill(): void
     {
+        $this->isEnding = true;
         $this->wait->stop();
         $this->pool->cancelAll();
     }

@@ -342,8 +342,11 @@ final class Runner
     private function handleResult(InputJob $job, CommandResult $result): void
     {
         // A cancelled job without an error exited before the cancellation had an effect, so the job is done. A job that
-        // the user has ended with a key of the progress screen is also done, and has failed.
-        $isDone = !$result->cancelled || $result->error === null || $this->control->forgetEnded($job);
+        // the user has ended with a key of the progress screen, or an operator by `spindle queue cancel`, has failed.
+        $isDone = !$result->cancelled
+            || $result->error === null
+            || $this->control->forgetEnded($job)
+            || !$this->control->isEnding();
         if (!$isDone) {
             --$this->statistics->submitted;
         } elseif ($result->succeeded()) {
