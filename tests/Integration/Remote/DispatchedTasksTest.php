@@ -536,15 +536,16 @@ final class DispatchedTasksTest extends TidyTestCase
         $agent = new Agent(new RedisBroker(Redis::shared()->url()), $this->queue, 1, self::keys(), logger: $log);
         $running = async($agent->run(...));
         $id = $executor->dispatch(static fn(): never => throw new \DomainException($message));
-        $place = '(' . __FILE__ . ':' . __LINE__ - 1 . ')';
+        $place = __FILE__ . ':' . __LINE__ - 1;
         $executor->attach($id)->catch(static fn(\Throwable $failure): null => null)->await(new TimeoutCancellation(10));
         $agent->close();
         $running->await();
         $lines = $log->lines('warning');
 
         self::assertCount(2, $lines);
-        self::assertStringContainsString("failed: DomainException: {$logged} {$place}. The job is tried", $lines[0]);
-        self::assertStringContainsString("{$logged} {$place}. The job is a dead letter now", $lines[1]);
+        $reason = "closure at {$place}: DomainException: {$logged} ({$place})";
+        self::assertStringContainsString("failed: {$reason}. The job is tried", $lines[0]);
+        self::assertStringContainsString("{$reason}. The job is a dead letter now", $lines[1]);
     }
 
     public function testADeadLetterHasThePlaceOfTheExceptionAndItsCauses(): void
