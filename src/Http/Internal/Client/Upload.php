@@ -6,7 +6,9 @@ namespace Spindle\Http\Internal\Client;
 
 use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
+use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Internal\Message\JoiningStream;
+use Spindle\Http\Internal\Message\SingleReader;
 use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Internal\Async\Condition;
 
@@ -31,7 +33,11 @@ final class Upload
         private readonly ?int $size,
     ) {}
 
-    /** @param int|null $size bytes of the body; null if the number is unknown, so that the body is sent in chunks */
+    /**
+     * @param int|null $size bytes of the body; null if the number is unknown, so that the body is sent in chunks
+     *
+     * @throws UnreadableBodyException when another request sends this body, which can be read only once
+     */
     public static function begin(ClientConnection $connection, StreamInterface $body, ?int $size): self
     {
         $upload = new self($connection, $body, $size);
@@ -40,10 +46,18 @@ final class Upload
 
             return $upload;
         }
+        UnreadableBodyException::guard(static fn() => self::ensureUnread($body));
         $connection->isUploading = true;
         EventLoop::queue($connection->uploadFiber->run(...), $upload->run(...));
 
         return $upload;
+    }
+
+    private static function ensureUnread(StreamInterface $body): void
+    {
+        if ($body instanceof IterableStream && !SingleReader::claim($body)) {
+            throw new \LogicException('another request sends it; create a new body for each request');
+        }
     }
 
     /** Returns whether the connection has sent or buffered the whole body. */

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Message;
 
 use Psr\Http\Message\StreamInterface;
 
-/** Ensures that two responses do not each send a part of a body that can be read only once. */
+/** Ensures that two messages do not each send a part of a body that can be read only once. */
 final class SingleReader
 {
     /** @var \WeakMap<StreamInterface, true>|null */

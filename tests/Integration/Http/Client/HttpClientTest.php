@@ -56,6 +56,7 @@ use Symfony\Component\HttpClient\Response\StreamWrapper;
 use function Amp\async;
 use function Amp\delay;
 use function Amp\Future\await;
+use function Amp\Future\awaitAll;
 use function Amp\Socket\connect;
 
 final class HttpClientTest extends TestCase
@@ -679,6 +680,28 @@ final class HttpClientTest extends TestCase
 
         self::assertSame(10_000, substr_count($received, 'piece'));
         self::assertLessThan(5_000, preg_match_all('/\r\n[1-9a-f][0-9a-f]*\r\n/', $received));
+    }
+
+    public function testABodyThatIsBeingSentIsNotSentInASecondRequest(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response
+            => Response::text((string) \strlen((string) $request->getBody())));
+        $body = RequestBody::stream((static function (): \Generator {
+            for ($piece = 0; $piece < 60; ++$piece) {
+                yield str_repeat('x', 100_000);
+            }
+        })());
+        $http = $this->http();
+        $send = fn(): string => (string) $http->request('POST', $this->url(), body: $body)->getBody();
+        [$failures, $answers] = awaitAll([async($send), async($send)]);
+
+        self::assertSame(['6000000'], array_values($answers));
+        self::assertStringContainsString(
+            'another request sends it; create a new body',
+            implode(array_map(static fn(\Throwable $failure): string => $failure->getMessage(), $failures)),
+        );
+        self::assertCount(1, $failures);
+        self::assertSame('0', (string) $http->request('GET', $this->url())->getBody());
     }
 
     public function testPiecesOfABodyAreSentBeforeEachWaitOfTheIterator(): void
