@@ -87,7 +87,7 @@ final class Upload
     private function send(): void
     {
         $sent = 0;
-        while (!$this->mustStop() && !$this->body->eof()) {
+        while (!$this->mustStop() && !$this->isAtEnd($sent)) {
             $bytes = $this->read();
             if ($bytes === '') {
                 if (!$this->body->eof()) {
@@ -115,6 +115,16 @@ final class Upload
             $this->connection->write("0\r\n\r\n");
         }
         $this->isComplete = true;
+    }
+
+    /** Returns whether all of the body was read. First seeks to $sent, because other requests may read this file. */
+    private function isAtEnd(int $sent): bool
+    {
+        if ($this->body->isSeekable() && $this->body->tell() !== $sent) {
+            $this->body->seek($sent);
+        }
+
+        return $this->body->eof();
     }
 
     /** Joins pieces only if the body is sent in chunks, so that a body that is too long is never sent. */

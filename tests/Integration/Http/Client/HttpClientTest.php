@@ -704,6 +704,21 @@ final class HttpClientTest extends TestCase
         self::assertSame('0', (string) $http->request('GET', $this->url())->getBody());
     }
 
+    public function testConcurrentRequestsSendTheSameFile(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response
+            => Response::text(md5((string) $request->getBody())));
+        $bytes = implode(array_map(static fn(int $block): string => str_repeat(\chr($block), 262_144), range(65, 76)));
+        $body = RequestBody::file($this->file('a.bin', $bytes));
+        $http = $this->http();
+        $send = fn(): string => (string) $http->request('POST', $this->url(), body: $body)->getBody();
+
+        self::assertSame(
+            array_fill(0, 3, md5($bytes)),
+            await([async($send), async($send), async($send)]),
+        );
+    }
+
     public function testPiecesOfABodyAreSentBeforeEachWaitOfTheIterator(): void
     {
         $gates = array_map(static fn(int $gate): DeferredFuture => new DeferredFuture(), range(1, 20));
