@@ -10,7 +10,7 @@ use Spindle\Internal\Async\FiberQueue;
 
 /**
  * Runs functions of a handler that may continue after the response. A server that is closed, or whose process is
- * replaced, waits for these functions until its `stopTimeout`. They are lost if the process crashes or is killed.
+ * replaced, waits for these functions as long as for requests. They are lost if the process crashes or is killed.
  */
 final class BackgroundWork
 {
