@@ -362,7 +362,7 @@ final class DispatchedTasksTest extends TidyTestCase
         /** @var Agent|null $agent */
         $agent = null;
         $logger = self::createStub(LoggerInterface::class);
-        $logger->method('info')->willReturnCallback(static function () use (&$agent): void {
+        $logger->method('log')->willReturnCallback(static function () use (&$agent): void {
             EventLoop::defer(static fn() => $agent?->close()); // the first claim is under way
         });
         $broker = new RedisBroker(Redis::shared()->url());
