@@ -44,8 +44,9 @@ final class SettlementFactory
     /** Maximum bytes of the reason in a dead letter: the exception's message, place, causes and trace. */
     private const MAX_REASON_BYTES = 0x1_0000;
 
-    /** Maximum bytes of a message in a reason. The place of the exception follows. */
+    /** Maximum bytes of the first message in a reason. Each further message gets half as much, or the minimum. */
     private const MAX_MESSAGE_BYTES = 0x2000;
+    private const MIN_MESSAGE_BYTES = 0x100;
 
     public function __construct(
         private readonly SigningKeys $keys,
@@ -244,7 +245,8 @@ final class SettlementFactory
         $parts = [];
         for ($part = $thrown; $part !== null; $part = $part->previous) {
             [$class] = explode("\0", $part->class); // an anonymous class has a name with NUL
-            $message = $part->message === '' ? 'no message' : Excerpt::of($part->message, self::MAX_MESSAGE_BYTES);
+            $bytes = max(self::MIN_MESSAGE_BYTES, self::MAX_MESSAGE_BYTES >> \count($parts));
+            $message = $part->message === '' ? 'no message' : Excerpt::of($part->message, $bytes);
             $parts[] = ($parts === [] ? '' : 'caused by ') . "{$class}: {$message}" . self::place($part);
         }
 

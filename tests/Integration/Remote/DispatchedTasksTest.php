@@ -575,6 +575,25 @@ final class DispatchedTasksTest extends TidyTestCase
         self::assertStringContainsString("\n#0 ", (string) $dead['reason']);
     }
 
+    public function testADeadLetterOfALongChainOfExceptionsHasTheTrace(): void
+    {
+        $executor = $this->executor(JobRetryPolicy::none());
+        $this->agent($this->queue);
+        $id = $executor->dispatch(static function (): never {
+            $thrown = new \DomainException('the first');
+            for ($i = 1; $i <= 20; ++$i) {
+                $thrown = new \DomainException("exception {$i}: " . str_repeat('m', 10_000), 0, $thrown);
+            }
+
+            throw $thrown;
+        });
+        $executor->attach($id)->catch(static fn(\Throwable $failure): null => null)->await(new TimeoutCancellation(10));
+        $dead = (new RedisBroker(Redis::shared()->url()))->listJobs($this->queue, JobStatus::Dead, 1, $id)[$id];
+
+        self::assertStringContainsString('caused by DomainException: the first (', (string) $dead['reason']);
+        self::assertStringContainsString("\n#0 ", (string) $dead['reason']);
+    }
+
     public function testAnItemThatIsTooLargeComesAfterThoseBeforeIt(): void
     {
         $executor = $this->executor();
