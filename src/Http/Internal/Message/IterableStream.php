@@ -147,6 +147,9 @@ final class IterableStream implements JoiningStream
     /** @param \Iterator<mixed, mixed> $pieces */
     private function advance(\Iterator $pieces): void
     {
+        if ($this->running) {
+            throw new \LogicException('Another fiber is reading this body, which can be read only once');
+        }
         $this->running = true;
         try {
             $this->started ? $pieces->next() : $pieces->rewind();

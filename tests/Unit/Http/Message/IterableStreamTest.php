@@ -151,6 +151,32 @@ final class IterableStreamTest extends TestCase
         self::assertSame(['', '', true], [$stream->takeJoined(), $read->getReturn(), $ended]);
     }
 
+    public function testAReadDuringAReadOfAnotherFiberHasNoEffect(): void
+    {
+        $ended = false;
+        $stream = new IterableStream((static function () use (&$ended): \Generator {
+            try {
+                yield 'a';
+                \Fiber::suspend();
+                yield 'b';
+            } finally {
+                $ended = true;
+            }
+        })());
+        $read = new \Fiber(static fn(): string => $stream->readJoined(100, \PHP_INT_MAX));
+        $read->start();
+        $failure = null;
+        try {
+            $stream->read(100);
+        } catch (\Throwable $failure) {
+        }
+        self::assertInstanceOf(\LogicException::class, $failure);
+        $stream->close();
+        $read->resume();
+
+        self::assertSame(['', true], [$read->getReturn(), $ended]);
+    }
+
     public function testPiecesBeforeAnExceptionAreKept(): void
     {
         $stream = new IterableStream((static function (): \Generator {
