@@ -24,7 +24,7 @@ final class MissingAgentWarning
     private bool $isLogged = false;
     private readonly int $ownerPid;
 
-    public function __construct(private readonly LoggerInterface $logger, private readonly string $queue)
+    private function __construct(private readonly LoggerInterface $logger, private readonly string $queue)
     {
         $this->ownerPid = (int) getmypid();
     }
@@ -32,6 +32,11 @@ final class MissingAgentWarning
     public function __destruct()
     {
         $this->stop();
+    }
+
+    public static function of(?LoggerInterface $logger, string $queue): ?self
+    {
+        return $logger === null ? null : new self(new GuardedLogger($logger), $queue);
     }
 
     public function ofFork(): self

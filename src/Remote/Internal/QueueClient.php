@@ -49,8 +49,7 @@ final class QueueClient
     ) {
         $this->codec = new JobCodec($queue, $keys, $retryPolicy, $options);
         $this->brokerClient = BrokerClient::of($broker);
-        $logger = $options->logger === null ? null : new GuardedLogger($options->logger);
-        $this->activity = new RemoteActivity($logger === null ? null : new MissingAgentWarning($logger, $queue));
+        $this->activity = new RemoteActivity(MissingAgentWarning::of($options->logger, $queue));
     }
 
     /**
