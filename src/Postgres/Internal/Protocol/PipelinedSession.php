@@ -107,7 +107,7 @@ final class PipelinedSession implements Session
             $statement === null
             || $request === null
             || $statement->changesSession
-            || $this->statements->find($sql) !== $statement // code of a parameter has removed the statement
+            || $this->statements->clock !== $statement->lastUse // code of a parameter may have removed the statement
             || $this->statements->mayBecomeStale
             || $this->log->isEnabled
         ) {

@@ -25,7 +25,8 @@ final class PreparedStatements
     /** @var array<string, true> SQL of statements prepared in the open transaction; a rollback may drop their tables */
     private array $tentative = [];
 
-    private int $clock = 0;
+    /** Number of uses and removals so far. Equals the `$lastUse` of a statement until the next use or removal. */
+    public int $clock = 0;
 
     private int $lastNumber = 0;
 
@@ -88,6 +89,7 @@ final class PreparedStatements
 
     public function forget(string $sql): void
     {
+        ++$this->clock;
         unset($this->prepared[$sql]);
     }
 
@@ -116,6 +118,7 @@ final class PreparedStatements
     /** Drops all statements after the server has deallocated them. */
     public function forgetAll(): void
     {
+        ++$this->clock;
         $this->prepared = $this->tentative = [];
     }
 
@@ -136,6 +139,7 @@ final class PreparedStatements
             static fn(PreparedStatement $one): string => $one->name,
             array_values(array_intersect_key($this->prepared, $this->tentative)),
         );
+        ++$this->clock;
         $this->prepared = array_diff_key($this->prepared, $this->tentative);
         $this->tentative = [];
 
@@ -153,6 +157,6 @@ final class PreparedStatements
     public function disable(): void
     {
         $this->maxStatements = 0;
-        $this->prepared = [];
+        $this->forgetAll();
     }
 }
