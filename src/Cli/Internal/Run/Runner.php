@@ -66,6 +66,9 @@ final class Runner
     /** @var array<int, InputJob> jobs of the pool by job number; {@see handleResult()} removes each job that is done */
     private array $unfinished = [];
 
+    /** @var list<array{InputJob, CommandResult}> jobs that were cancelled, but not by this run */
+    private array $cancelled = [];
+
     /**
      * @throws UsageException    when a file or folder of the options can't be used, or --jobs is too large
      * @throws LauncherException
@@ -227,6 +230,9 @@ final class Runner
         foreach ($this->order?->remaining() ?? [] as $job => $result) {
             $this->recorder->record($job, $result);
         }
+        if ($failure === null) {
+            $this->reportCancelled();
+        }
         if ($failure instanceof LauncherException) {
             $failure = LostJobsException::after(
                 $failure,
@@ -342,13 +348,11 @@ final class Runner
     private function handleResult(InputJob $job, CommandResult $result): void
     {
         // A cancelled job without an error exited before the cancellation had an effect, so the job is done. A job that
-        // the user has ended with a key of the progress screen, or an operator by `spindle queue cancel`, has failed.
-        $isDone = !$result->cancelled
-            || $result->error === null
-            || $this->control->forgetEnded($job)
-            || !$this->control->isEnding();
+        // the user has ended with a key of the progress screen is also done, and has failed.
+        $isDone = !$result->cancelled || $result->error === null || $this->control->forgetEnded($job);
         if (!$isDone) {
             --$this->statistics->submitted;
+            $this->control->isEnding() ? null : $this->cancelled[] = [$job, $result];
         } elseif ($result->succeeded()) {
             ++$this->statistics->succeeded;
             $this->options->start->timeLimit->observe($result->duration);
@@ -367,6 +371,18 @@ final class Runner
         }
         if ($this->options->start->jobs->isFile() && hrtime(true) - $this->lastReread > self::MIN_REREAD_NANOSECONDS) {
             $this->rereadConcurrency();
+        }
+    }
+
+    /** Reports jobs that an operator has cancelled by `spindle queue cancel`. A failing pool cancels jobs, too. */
+    private function reportCancelled(): void
+    {
+        foreach ($this->cancelled as [$job, $result]) {
+            ++$this->statistics->submitted;
+            ++$this->statistics->failed;
+            unset($this->unfinished[$job->sequence]);
+            $this->console->finished($job, $result);
+            $this->recorder->record($job, $result);
         }
     }
 

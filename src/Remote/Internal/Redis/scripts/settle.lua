@@ -58,7 +58,7 @@ if settlementCount > 0 then
           or record[6] > 0 and (hasFlag(record, CANCELLED) or hasFlag(record, UNWANTED))
         local kept = private and isUnwanted and math.min(retention, UNWANTED_SECONDS) or retention
         call('SET', P .. 'result:' .. id, settlement[6], 'EX', kept)
-        if kind == STOPPED then call('SET', P .. 'cancelled:' .. id, '', 'EX', kept) end
+        if kind == STOPPED and not private then call('SET', P .. 'cancelled:' .. id, '', 'EX', kept) end
         if not private and (record[4] == '' or not string.find(id, RANDOM_ID)) then
           call('SET', P .. 'task:' .. id, digest(call('HGET', JOBS, id) or ''), 'EX', retention)
         end
