@@ -142,6 +142,7 @@ final class JobOutbox
             $this->flushing?->wakeAll();
         }
         unset($this->sent[$timeout], $this->submissions[$timeout]);
+        $this->flushing?->wakeAll(); // in case abandon() has dropped the last unsent jobs
     }
 
     /** @return list<array{QueueClient, list<Job>, bool, OneShot<int>}> submissions for one request; empty if none */

@@ -42,6 +42,23 @@ final class RemoteExecutorTest extends TestCase
     /** @var (\Closure(bool): void)|null called when the last mailbox is open */
     private ?\Closure $onOpen = null;
 
+    public function testCancelEndsIfKillHasDroppedTheUnsentTask(): void
+    {
+        $id = Job::storedId('order-7');
+        $broker = self::createStub(Broker::class);
+        $broker->method('cancelAndRecord')->willReturn([$id => null]);
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $killed = new RemoteExecutor($broker, 'queue', $keys);
+        $other = new RemoteExecutor($broker, 'queue', $keys);
+        $dispatching = Async::run(static fn(): string => $killed->dispatch('time', 'order-7'))->ignore();
+        $cancelling = Async::run(static fn(): bool => $other->cancel('order-7'));
+        Async::run(static fn() => $killed->kill());
+
+        self::assertFalse($cancelling->await(new TimeoutCancellation(10)));
+        $this->expectException(ExecutorClosedException::class);
+        $dispatching->await();
+    }
+
     #[RequiresPhpExtension('pcntl')]
     public function testACallThatCannotWaitIsRefusedBeforeItHasAnEffect(): void
     {
