@@ -155,11 +155,14 @@ final class Sapi
 
     private static function sendAndAwaitWork(ResponseInterface $response, SapiBody $body): void
     {
+        $isSent = false;
         try {
             self::send($response, $body);
+            $isSent = true;
         } finally {
             if (BackgroundWork::running() > 0) {
-                \function_exists('fastcgi_finish_request') ? fastcgi_finish_request() : null;
+                // A response that was cut off must not end here, because it would look complete: SapiBody::killAtEnd().
+                $isSent && \function_exists('fastcgi_finish_request') ? fastcgi_finish_request() : null;
                 $level = ob_get_level();
                 ob_start(static fn(): string => '');
                 BackgroundWork::awaitEnd();

@@ -30,6 +30,11 @@ final class FpmTest extends AppContract
         self::assertSame(418, $this->ask('GET', '/teapot')->getStatusCode());
     }
 
+    public function testAnInterruptedResponseIsNotCompleteBesideBackgroundWork(): void
+    {
+        $this->assertInterrupted('/breaks-beside-work');
+    }
+
     public function testAResponseThatExitInterruptsIsNotComplete(): void
     {
         $this->assertInterrupted('/exits-midway');

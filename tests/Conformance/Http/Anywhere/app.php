@@ -211,6 +211,14 @@ $routes = [
         yield str_repeat('x', 100_000);
         throw new RuntimeException('in the middle');
     })(), 'text/plain'),
+    '/breaks-beside-work' => static function (): ResponseInterface {
+        BackgroundWork::start(static fn() => delay(0.01));
+
+        return Response::stream((static function (): Generator {
+            yield str_repeat('x', 100_000);
+            throw new RuntimeException('in the middle');
+        })(), 'text/plain');
+    },
     '/callback' => static fn(): ResponseInterface
         => new ForeignResponse(200, ['X-Kept' => 'yes'], new CallbackStream(static fn(): string => 'made at once')),
     '/callback-cut' => static fn(): ResponseInterface
