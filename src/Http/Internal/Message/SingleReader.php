@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Message;
 
 use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Internal\Answer\EventStream;
 
 /** Ensures that two messages do not each send a part of a body that can be read only once. */
 final class SingleReader
@@ -14,9 +15,12 @@ final class SingleReader
 
     private function __construct() {}
 
-    /** Returns whether the caller may read and close a stream; false if another caller does. */
+    /** Returns whether the caller may read and close a stream; false if another caller does, or has done so. */
     public static function claim(StreamInterface $stream): bool
     {
+        if (!$stream instanceof IterableStream && !$stream instanceof EventStream) {
+            return true; // the stream of another library may be readable again, although it is not seekable
+        }
         $read = self::$read ??= new \WeakMap();
         $isFree = !isset($read[$stream]);
         $read[$stream] = true;

@@ -7,13 +7,17 @@ namespace Spindle\Tests\Integration\Http\Server;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredFuture;
+use Nyholm\Psr7\Response as ForeignResponse;
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
+use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Http\Response;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
@@ -110,6 +114,42 @@ final class StreamingTest extends HttpServerTestCase
         self::assertSame('onetwo', $client->bytes(6), 'while the iterator waits');
         $gate->complete();
         self::assertSame($length === '6' ? '' : 'cd', $client->rest());
+    }
+
+    public function testAForeignStreamThatCanBeReadAgainIsSentAgain(): void
+    {
+        $body = new class implements StreamInterface {
+            use ReadOnlyStream;
+
+            private int $position = 0;
+
+            public function read(int $length): string
+            {
+                $bytes = substr('again', $this->position, $length);
+                $this->position += \strlen($bytes);
+
+                return $bytes;
+            }
+
+            public function eof(): bool
+            {
+                return $this->position === 5;
+            }
+
+            public function tell(): int
+            {
+                return $this->position;
+            }
+
+            public function close(): void
+            {
+                $this->position = 0;
+            }
+        };
+        $this->serve(static fn(): ResponseInterface => new ForeignResponse(200, [], $body));
+        for ($i = 0; $i < 2; ++$i) {
+            self::assertStringEndsWith("\r\nagain", $this->client()->get('/')->until("\r\n0\r\n\r\n"));
+        }
     }
 
     #[TestWith(['GET', false])]
