@@ -6,17 +6,16 @@ namespace Spindle\Remote\Internal;
 
 use Psr\Log\AbstractLogger;
 use Psr\Log\LoggerInterface;
-use Spindle\Internal\RepeatedWarnings;
-use Spindle\Internal\ThrownText;
+use Spindle\Internal\LoggerFailures;
 
-/** Catches a logger's exceptions, so that no job fails. Reports them by error_log(), at most one a minute. */
+/** Catches a logger's exceptions, so that no job fails. {@see LoggerFailures} reports them. */
 final class GuardedLogger extends AbstractLogger
 {
-    private readonly RepeatedWarnings $failures;
+    private readonly LoggerFailures $failures;
 
     public function __construct(private readonly LoggerInterface $logger)
     {
-        $this->failures = new RepeatedWarnings();
+        $this->failures = new LoggerFailures();
     }
 
     /**
@@ -29,10 +28,7 @@ final class GuardedLogger extends AbstractLogger
         try {
             $this->logger->log($level, $message, $context);
         } catch (\Throwable $failure) {
-            if ($this->failures->isNew('')) {
-                $reason = ThrownText::message($failure);
-                error_log("Spindle: log entries are lost, because the logger threw: {$reason}");
-            }
+            $this->failures->report($failure);
         }
     }
 }

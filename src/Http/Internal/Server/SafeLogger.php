@@ -7,17 +7,16 @@ namespace Spindle\Http\Internal\Server;
 use Psr\Log\AbstractLogger;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
-use Spindle\Internal\RepeatedWarnings;
-use Spindle\Internal\ThrownText;
+use Spindle\Internal\LoggerFailures;
 
-/** Catches a logger's exceptions, so that no request fails. Reports them by error_log(), at most one a minute. */
+/** Catches a logger's exceptions, so that no request fails. {@see LoggerFailures} reports them. */
 final class SafeLogger extends AbstractLogger
 {
-    private readonly RepeatedWarnings $failures;
+    private readonly LoggerFailures $failures;
 
     public function __construct(private readonly LoggerInterface $logger)
     {
-        $this->failures = new RepeatedWarnings();
+        $this->failures = new LoggerFailures();
     }
 
     public function isSilent(): bool
@@ -35,10 +34,7 @@ final class SafeLogger extends AbstractLogger
         try {
             $this->logger->log($level, $message, $context);
         } catch (\Throwable $failure) {
-            if ($this->failures->isNew('')) {
-                $message = ThrownText::message($failure);
-                error_log("Spindle: log entries are lost, because the logger threw: {$message}");
-            }
+            $this->failures->report($failure);
         }
     }
 }
