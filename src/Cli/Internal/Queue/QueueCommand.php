@@ -6,6 +6,7 @@ namespace Spindle\Cli\Internal\Queue;
 
 use Spindle\Cli\Internal\BrokerOptions;
 use Spindle\Cli\Internal\ExitStatus;
+use Spindle\Cli\Internal\Plural;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Remote\Job;
 use Symfony\Component\Console\Attribute\AsCommand;
@@ -141,7 +142,7 @@ final class QueueCommand extends Command
             default => "; {$running} were running, and their agents end them",
         };
         $numbers = ['cancelled' => $jobs, 'running' => $running];
-        self::printNumbers(self::jobs($jobs) . " cancelled{$note}", $numbers, $options, $output);
+        self::printNumbers(Plural::of($jobs, 'job') . " cancelled{$note}", $numbers, $options, $output);
 
         return self::reportMissing($missing, 'unfinished jobs', $options);
     }
@@ -150,14 +151,9 @@ final class QueueCommand extends Command
     private static function printCount(array $result, string $done, QueueOptions $options, OutputInterface $output): int
     {
         [$jobs, $missing] = $result;
-        self::printNumbers(self::jobs($jobs) . " {$done}", [$done => $jobs], $options, $output);
+        self::printNumbers(Plural::of($jobs, 'job') . " {$done}", [$done => $jobs], $options, $output);
 
         return self::reportMissing($missing, 'dead letters', $options);
-    }
-
-    private static function jobs(int $count): string
-    {
-        return "{$count} " . ($count === 1 ? 'job' : 'jobs');
     }
 
     /** @param array<string, int> $numbers for --json */

@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\Client;
 
 use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
-use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Internal\Message\JoiningStream;
 use Spindle\Http\Internal\Message\SingleReader;
 use Spindle\Http\Internal\Message\StreamSize;
@@ -55,7 +54,7 @@ final class Upload
 
     private static function ensureUnread(StreamInterface $body): void
     {
-        if ($body instanceof IterableStream && !SingleReader::claim($body)) {
+        if (!SingleReader::claim($body)) {
             throw new \LogicException('another request sends it; create a new body for each request');
         }
     }

@@ -1,5 +1,5 @@
--- Returns items and drops the items before them. An answer with MAX_ANSWER_BYTES or more gets no further item. ARGV: id,
--- number of items that were taken before, maximum number of items to return.
+-- Returns items and drops the items before them. An answer with MAX_ANSWER_BYTES or more gets no further item.
+-- ARGV: id, number of items that were taken before, maximum number of items to return.
 local id, taken, limit = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local items = P .. 'items:' .. id
 local dropped = call('XTRIM', items, 'MINID', (taken + 1) .. '-0')
