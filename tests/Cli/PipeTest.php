@@ -78,15 +78,7 @@ final class PipeTest extends SpindleCommandTestCase
 
     public function testAKilledRunLeavesNoFile(): void
     {
-        mkdir($this->path('t'));
-        $process = new Process(
-            [\PHP_BINARY, Program::path(), 'run', '-j2', '--pipe', '-N1', 'touch started; sleep 60'],
-            $this->path(),
-            [self::MARK => $this->mark, 'TMPDIR' => $this->path('t')],
-            "a\nb\nc\n",
-        );
-        $process->start();
-        $this->waitForFile('started');
+        $process = $this->startedBlocks();
         $hasFile = glob($this->path('t/*')) !== [];
 
         $process->signal(\SIGKILL);
@@ -97,20 +89,9 @@ final class PipeTest extends SpindleCommandTestCase
 
     public function testAFatalErrorLeavesNoFile(): void
     {
-        mkdir($this->path('t'));
         $code = 'pcntl_async_signals(true); pcntl_signal(SIGALRM, fn() => trigger_error("fatal", E_USER_ERROR));';
         $prepended = $this->file('prepended.php', "<?php {$code}");
-        $process = new Process(
-            [
-                \PHP_BINARY, '-d', "auto_prepend_file={$prepended}", Program::path(), 'run', '-j2', '--pipe', '-N1',
-                'touch started; sleep 60',
-            ],
-            $this->path(),
-            [self::MARK => $this->mark, 'TMPDIR' => $this->path('t')],
-            "a\nb\nc\n",
-        );
-        $process->start();
-        $this->waitForFile('started');
+        $process = $this->startedBlocks('-d', "auto_prepend_file={$prepended}");
         $hasFile = glob($this->path('t/*')) !== [];
 
         $process->signal(\SIGALRM);
@@ -693,6 +674,25 @@ final class PipeTest extends SpindleCommandTestCase
             $this->spindle($options, "a\n{$line}\n"),
             "spindle: option --colsep: can't split '{$line}': Backtrack limit exhausted\n",
         );
+    }
+
+    /** Starts a run with files of blocks in the folder `t`, and waits until a job runs. */
+    private function startedBlocks(string ...$phpOptions): Process
+    {
+        mkdir($this->path('t'));
+        $process = new Process(
+            [
+                \PHP_BINARY, ...array_values($phpOptions), Program::path(), 'run', '-j2', '--pipe', '-N1',
+                'touch started; sleep 60',
+            ],
+            $this->path(),
+            [self::MARK => $this->mark, 'TMPDIR' => $this->path('t')],
+            "a\nb\nc\n",
+        );
+        $process->start();
+        $this->waitForFile('started');
+
+        return $process;
     }
 
     private function read(string $name): string
