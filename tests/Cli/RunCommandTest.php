@@ -750,7 +750,7 @@ final class RunCommandTest extends SpindleCommandTestCase
             self::markTestSkipped('PHP opens a phar twice, so the file is two of the closed descriptors');
         }
         $process = $this->shell(
-            "(\$SPINDLE run -k --joblog log 'echo out; echo err >&2; :' ::: a b {$redirections}); echo \$?;"
+            "(\$PHP \$SPINDLE run -k --joblog log 'echo out; echo err >&2; :' ::: a b {$redirections}); echo \$?;"
             . " tail -n +2 log | cut -f 1 | xargs; grep -c '^[oe]' log",
         );
 

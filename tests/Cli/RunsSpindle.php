@@ -84,13 +84,13 @@ trait RunsSpindle
         );
     }
 
-    /** Runs a shell line in which `$SPINDLE` is the program. */
+    /** Runs a shell line in which `$SPINDLE` is the program, and `$PHP` the PHP of the tests. */
     protected function shell(string $line, float $timeout = 30.0): Process
     {
         $process = new Process(
             ['bash', '-c', $line],
             $this->path(),
-            [self::MARK => $this->mark, 'SPINDLE' => Program::path()],
+            [self::MARK => $this->mark, 'SPINDLE' => Program::path(), 'PHP' => \PHP_BINARY],
             '',
             $timeout,
         );

@@ -349,7 +349,8 @@ final class UsageTest extends SpindleCommandTestCase
 
     public function testAClosedStandardInputIsRefused(): void
     {
-        self::assertSame(255, $this->shell('$SPINDLE run echo <&-')->getExitCode());
+        // Without env(1), because some versions open closed descriptors.
+        self::assertSame(255, $this->shell('$PHP $SPINDLE run echo <&-')->getExitCode());
     }
 
     public function testTheHelpNamesEveryOptionAndExitStatus(): void

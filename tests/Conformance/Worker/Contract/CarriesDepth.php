@@ -119,14 +119,14 @@ trait CarriesDepth
             return $object;
         };
         foreach ([$chain, Deep::hiddenObjects(...)] as $make) {
-            $value = $make(20_000);
+            $value = $make(10_000);
             $results = new Collected($executor->map([$value], get_debug_type(...)));
             $task = static fn(): string => get_debug_type($value);
             foreach ([
                 $results->thrown,
                 self::thrown(UnserializableException::class, static fn() => $executor->submit($task)),
                 self::failure(UnserializableException::class, async(static fn() => $executor->submit($task))),
-                self::failure(UnserializableException::class, $executor->submit(static fn(): object => $make(20_000))),
+                self::failure(UnserializableException::class, $executor->submit(static fn(): object => $make(10_000))),
             ] as $refused) {
                 self::assertInstanceOf(UnserializableException::class, $refused);
                 self::assertSame('nested deeper than 4096 levels', $refused->what);
