@@ -62,7 +62,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** Whether the executor is being closed, so that no more values are accepted. */
     private bool $isClosed = false;
 
-    /** @var array<string, BrokerRefusedException|JobCancelledException> why a job has no outcome, by job id */
+    /** @var array<string, BrokerRefusedException|JobCancelledException|null> why a job has no outcome, by job id */
     private array $refused = [];
 
     /**
@@ -70,6 +70,8 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
      * throws the exception when no job is pending.
      */
     private ?\Throwable $abortReason = null;
+
+    private readonly MapStreams $streams;
 
     private readonly Condition $changed;
 
@@ -94,6 +96,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     ) {
         $this->arrived = new OutcomeBuffer(self::MAX_BYTES);
         $this->changed = new Condition();
+        $this->streams = new MapStreams();
         $this->head = $client->head($code);
         $this->queue = $client->queueOrThrow();
         $this->input = new InputPump($this, $input);
@@ -129,6 +132,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
                 }
                 $cancellation?->throwIfRequested();
             }
+            $this->streams->clear(); // the caller can read the generators after a complete loop
         } finally {
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
@@ -197,6 +201,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     public function kill(ExecutorClosedException $reason): void
     {
         $this->pending = [];
+        $this->streams->clear(); // the executor kills each ItemReceiver
         $this->abortReason ??= $reason;
         $this->abandon();
         $this->onChange();
@@ -225,9 +230,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
 
     public function onUnknown(string $id, ?JobCancelledException $cancelled = null): void
     {
-        if ($cancelled !== null) {
-            $this->refused[$id] = $cancelled;
-        }
+        $this->refused[$id] = $cancelled;
         $this->addOutcome($id, null);
     }
 
@@ -240,7 +243,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     public function onItems(string $id): void
     {
         $stream = new StoredItems($this->client, $this->queue, $id, $this->pending[$id][1] ?? null);
-        $this->client->shared()?->replaceWaiter($id, $this, $stream->waiter());
+        $this->client->shared()?->replaceWaiter($id, $this, $this->streams->add($stream));
         $this->addOutcome($id, $stream->items());
     }
 
@@ -363,7 +366,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             } finally {
                 $this->sending = [];
             }
-            if ($this->isAbandoned()) { // the caller's loop ended or was cancelled during the submission
+            if (!$this->wantsOutcome()) { // the caller's loop ended or was cancelled during the submission
                 $this->forget(array_column(\array_slice($jobs, $accepted), 'id'));
                 $this->client->cancel(array_column($jobs, 'id'));
                 foreach ($this->abortReason === null ? $jobs : [] as $job) {
@@ -390,12 +393,6 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         $this->pending = array_diff_key($this->pending, array_flip($ids));
     }
 
-    /** Reads the flag in a method, because static analysis expects no change of a property while a fiber waits. */
-    private function isAbandoned(): bool
-    {
-        return $this->isAbandoned;
-    }
-
     /** Stops reading the input, drops the outcomes here and in the engine, and cancels the pending jobs. */
     private function abandon(): void
     {
@@ -404,8 +401,9 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
         $this->isAbandoned = true;
         $this->input->stop();
+        $streamed = $this->streams->end($this->abortReason ?? ExecutorClosedException::abandoned(), $this);
+        $this->pending += array_fill_keys($streamed, [0, null, 0]); // until their tasks have ended
         // Jobs that have ended are cancelled too, so that the engine drops the items that generator tasks have stored.
-        // Generators that onItems() has created need no cancellation: the destructor of StoredItems ends their tasks.
         $ids = [...array_keys($this->pending), ...$this->arrived->clear()];
         if ($ids !== []) {
             $this->client->cancelLater($ids);

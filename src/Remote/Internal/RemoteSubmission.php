@@ -98,7 +98,7 @@ final class RemoteSubmission implements OutcomeReceiver
         $deferred = $this->deferred;
         $this->finish();
         if ($this->items !== null) {
-            $this->items->onOutcome($id, $frame);
+            $this->cancelled === null ? $this->items->onOutcome($id, $frame) : $this->items->fail($this->cancelled);
 
             return;
         }
@@ -119,7 +119,7 @@ final class RemoteSubmission implements OutcomeReceiver
         $lost = $cancelled ?? JobLostException::unknown($id, $this->client->queue);
         $this->deferred?->error($this->cancelled ?? $lost);
         $this->finish();
-        $this->items?->onUnknown($id, $cancelled);
+        $this->items?->fail($this->cancelled ?? $lost);
     }
 
     public function onRefused(string $id, BrokerRefusedException $refused): void
@@ -151,12 +151,13 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->finish();
     }
 
-    /** Fails the future. An outcome that arrives later is ignored. */
+    /** Fails the future, or ends the reading of the items. An outcome that arrives later is ignored. */
     public function fail(CancelledException $cancelled): void
     {
-        $this->cancelled ??= $cancelled;
-        $this->deferred?->error($this->cancelled);
+        $reason = $this->cancelled ??= $cancelled;
+        $this->deferred?->error($reason);
         $this->finish();
+        $this->items?->fail($reason);
     }
 
     public function finish(): void
@@ -182,14 +183,14 @@ final class RemoteSubmission implements OutcomeReceiver
         if ($this->isAttached) {
             $this->client->shared()?->removeWaiter($this->id, $this);
             $this->fail($cancelled);
-            $this->items?->fail($cancelled);
 
             return;
         }
         $this->cancelled = $cancelled;
-        $this->giveUpTimer = $this->deferred === null
-            ? null
-            : $this->client->afterRetryTimeout($this, static fn(self $submission) => $submission->giveUp($cancelled));
+        $this->giveUpTimer = $this->client->afterRetryTimeout(
+            $this,
+            static fn(self $submission) => $submission->giveUp($cancelled),
+        );
         $this->client->cancel([$this->id]);
     }
 

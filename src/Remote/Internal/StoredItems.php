@@ -4,9 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
+use Amp\CancelledException;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Remote\BrokerException;
+use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\JobLostException;
 use Spindle\Worker\ExecutorClosedException;
 
@@ -40,7 +42,7 @@ final class StoredItems
     public function __construct(
         private readonly QueueClient $client,
         private readonly SharedQueue $queue,
-        private readonly string $id,
+        public readonly string $id,
         private readonly mixed $key,
     ) {
         $this->changed = new Condition();
@@ -56,8 +58,7 @@ final class StoredItems
     {
         // A dispatched task may have other readers until its first item is taken. Each item can be taken only once, so
         // no other process can read the items of a running task after this object has taken an item.
-        $isRunning = $this->outcome === null && $this->failure === null;
-        $isOnlyReader = $isRunning && $this->takenCount > 0 || $this->queue->isOwn($this->id);
+        $isOnlyReader = $this->isRunning() && $this->takenCount > 0 || $this->queue->isOwn($this->id);
         if (!$this->isReleased && $isOnlyReader) {
             $this->queue->receivedOutcomes->stopTakingItems($this->id);
         }
@@ -84,6 +85,7 @@ final class StoredItems
                     $this->mayHaveMore = true;
                 }
                 foreach ($frames as $frame) {
+                    $this->throwIfEnded();
                     try {
                         [$key, $item] = $this->client->codec->item($this->id, $frame, $this->takenCount, $this->key);
                     } catch (JobLostException $lost) {
@@ -123,10 +125,29 @@ final class StoredItems
     {
         return ReconnectBackoff::retry(
             $this->client->options->brokerRetryTimeout,
-            fn(): array => $this->failure instanceof ExecutorClosedException
-                ? throw $this->failure
-                : $this->queue->takeItems($this->id, $this->takenCount, self::MAX_ITEMS_PER_REQUEST),
+            function (): array {
+                $this->throwIfEnded();
+
+                return $this->queue->takeItems($this->id, $this->takenCount, self::MAX_ITEMS_PER_REQUEST);
+            },
         );
+    }
+
+    /** Throws if this process has ended the reading. The items that are left are then not needed. */
+    private function throwIfEnded(): void
+    {
+        $failure = $this->failure;
+        $isCancelled = $failure instanceof CancelledException && !$failure instanceof JobCancelledException;
+        if ($isCancelled || $failure instanceof ExecutorClosedException) {
+            $this->isReleased = true;
+
+            throw $failure;
+        }
+    }
+
+    public function isRunning(): bool
+    {
+        return $this->outcome === null && $this->failure === null;
     }
 
     /** Makes the reader fetch items. Called when the engine has new items. */

@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\Future;
 use Amp\TimeoutCancellation;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
@@ -19,11 +20,15 @@ use Spindle\Remote\RemoteCommands;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
+use Spindle\Tests\Conformance\Worker\Task\WorkerTasks;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
+use Spindle\Tests\Text;
 use Spindle\Tests\TidyTestCase;
+use Spindle\Worker\ExecutorClosedException;
+use Spindle\Worker\MapOutcome;
 
 use function Amp\async;
 
@@ -216,6 +221,80 @@ final class CancelledTasksTest extends TidyTestCase
         self::thrown(JobCancelledException::class, static fn() => $submitted->await(new TimeoutCancellation(5.0)));
         self::assertSame([true, true], $mapped->await(new TimeoutCancellation(5.0)));
         self::assertTrue($command->await(new TimeoutCancellation(5.0)));
+    }
+
+    public function testACancelledLoopEndsTheGeneratorTaskThatItReads(): void
+    {
+        $executor = $this->executor();
+        $this->agent($this->queue, 1);
+        $cancellation = new DeferredCancellation();
+        $loop = function () use ($executor, $cancellation): void {
+            foreach ($executor->map([1], $this->hanging(), $cancellation->getCancellation()) as $items) {
+                foreach ($items as $_) {
+                    $this->awaitHangingTask();
+                    $cancellation->cancel();
+                }
+            }
+        };
+
+        self::assertEndedByItsCancellation(async($loop));
+        self::assertSame(5, $executor->submit(static fn(): int => 5)->await(new TimeoutCancellation(5.0)));
+    }
+
+    /** @param 'map'|'mapUnordered'|'mapOutcomes' $method */
+    #[TestWith(['map'])]
+    #[TestWith(['mapUnordered'])]
+    #[TestWith(['mapOutcomes'])]
+    public function testALoopThatIsLeftEndsTheGeneratorTaskThatItReads(string $method): void
+    {
+        $executor = $this->executor();
+        $this->agent($this->queue, 1);
+        $kept = null;
+        $results = match ($method) {
+            'map' => $executor->map([1], $this->hanging()),
+            'mapUnordered' => $executor->mapUnordered([1], $this->hanging()),
+            'mapOutcomes' => $executor->mapOutcomes([1], $this->hanging()),
+        };
+        foreach ($results as $items) {
+            $kept = $items instanceof MapOutcome ? $items->value() : $items;
+            self::assertSame(1, $kept->current());
+            $this->awaitHangingTask();
+            break;
+        }
+        unset($results); // ends the generator of the results
+        self::assertSame(5, $executor->submit(static fn(): int => 5)->await(new TimeoutCancellation(5.0)));
+        self::thrown(ExecutorClosedException::class, static fn() => $kept?->next());
+    }
+
+    public function testTheItemsOfACancelledSubmissionEndWithItsCancellation(): void
+    {
+        $executor = $this->executor();
+        $this->agent($this->queue, 1);
+        $cancellation = new DeferredCancellation();
+        $task = $this->hanging();
+        $items = $executor->submit(static fn(): \Generator => $task(1), $cancellation->getCancellation())->await();
+        self::assertSame(1, $items->current());
+        $this->awaitHangingTask();
+        $cancellation->cancel();
+
+        self::assertEndedByItsCancellation(async($items->next(...)));
+        self::assertSame(1, $this->statistic('cancelled_total'));
+    }
+
+    /** @return \Closure(int): \Generator<int, int> */
+    private function hanging(): \Closure
+    {
+        $pid = $this->path('pid');
+
+        return static function (int $i) use ($pid): \Generator {
+            yield $i;
+            WorkerTasks::hang($pid);
+        };
+    }
+
+    private function awaitHangingTask(): void
+    {
+        Eventually::holds(fn(): bool => Text::numbersIn($this->path('pid')) !== [], 'the task hangs', 10.0);
     }
 
     /** @param Future<mixed> $wait */

@@ -1,0 +1,47 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Remote\Internal;
+
+/** The generators of a {@see RemoteMap} whose tasks end when the map ends early. */
+final class MapStreams
+{
+    /** @var \WeakMap<StoredItems, ItemReceiver> */
+    private \WeakMap $receivers;
+
+    public function __construct()
+    {
+        $this->receivers = new \WeakMap();
+    }
+
+    public function add(StoredItems $stream): ItemReceiver
+    {
+        return $this->receivers[$stream] = $stream->waiter();
+    }
+
+    /** Forgets the generators, so that {@see end()} does nothing. */
+    public function clear(): void
+    {
+        $this->receivers = new \WeakMap();
+    }
+
+    /**
+     * Ends the reading of the generators whose tasks are running. Their outcomes then go to another receiver.
+     *
+     * @return list<string> ids of the jobs
+     */
+    public function end(\Throwable $reason, OutcomeReceiver $receiver): array
+    {
+        $ids = [];
+        foreach ($this->receivers as $stream => $itemReceiver) {
+            if ($stream->isRunning()) {
+                $receiver->client()->shared()?->replaceWaiter($stream->id, $itemReceiver, $receiver);
+                $itemReceiver->fail($reason);
+                $ids[] = $stream->id;
+            }
+        }
+
+        return $ids;
+    }
+}
