@@ -25,6 +25,11 @@ final class ItemReceiver implements OutcomeReceiver
         return $this->client;
     }
 
+    public function awaitsOutcome(): bool
+    {
+        return true;
+    }
+
     public function wantsOutcome(): bool
     {
         return $this->stream->get() !== null;

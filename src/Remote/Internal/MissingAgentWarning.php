@@ -44,11 +44,11 @@ final class MissingAgentWarning
         return new self($this->logger, $this->queue);
     }
 
-    public function start(?Broker $broker): void
+    public function start(?Broker $broker, RemoteActivity $activity): void
     {
         if ($broker !== null && !$this->isWaiting && !$this->isLogged) {
             $this->isWaiting = true;
-            $this->checkAfter(self::DELAY_SECONDS, $broker);
+            $this->checkAfter(self::DELAY_SECONDS, $broker, $activity);
         }
     }
 
@@ -58,16 +58,23 @@ final class MissingAgentWarning
         $this->cancelTimer();
     }
 
-    private function checkAfter(float $seconds, Broker $broker): void
+    private function checkAfter(float $seconds, Broker $broker, RemoteActivity $activity): void
     {
         $this->cancelTimer();
-        $this->timer = WeakTimer::after($seconds, $this, static fn(self $warning) => $warning->check($broker));
+        $weak = \WeakReference::create($activity);
+        $check = static fn(self $warning) => $warning->check($broker, $weak->get());
+        $this->timer = WeakTimer::after($seconds, $this, $check);
     }
 
-    private function check(Broker $broker): void
+    private function check(Broker $broker, ?RemoteActivity $activity): void
     {
         $this->timer = null;
-        if ($this->ownerPid !== getmypid()) {
+        if ($activity === null || $this->ownerPid !== getmypid()) {
+            return;
+        }
+        if (!$activity->awaitsOutcomes()) {
+            $this->isWaiting = false; // the next submission calls start() again
+
             return;
         }
         try {
@@ -79,7 +86,7 @@ final class MissingAgentWarning
             return; // the wait has ended during the request
         }
         if ($hasAgents) {
-            $this->checkAfter(self::INTERVAL_SECONDS, $broker);
+            $this->checkAfter(self::INTERVAL_SECONDS, $broker, $activity);
 
             return;
         }

@@ -16,6 +16,9 @@ interface OutcomeReceiver
 {
     public function client(): QueueClient;
 
+    /** Returns false if all outcomes have arrived, although the work has not ended: the caller's loop is slow. */
+    public function awaitsOutcome(): bool;
+
     /** Returns whether the outcome is needed. If not, a large outcome is not fetched, and onOutcome() receives ''. */
     public function wantsOutcome(): bool;
 

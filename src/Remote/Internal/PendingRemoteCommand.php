@@ -99,6 +99,11 @@ final class PendingRemoteCommand implements OutcomeReceiver
         return $this->client;
     }
 
+    public function awaitsOutcome(): bool
+    {
+        return true;
+    }
+
     public function wantsOutcome(): bool
     {
         return !$this->isOver();

@@ -100,7 +100,7 @@ final class QueueClient
      */
     public function send(array $jobs, OutcomeReceiver $waiter): int
     {
-        return $this->activity->request(fn(): int => $this->listening()->submit($this, $jobs, $waiter));
+        return $this->activity->send(fn(): int => $this->listening()->submit($this, $jobs, $waiter));
     }
 
     /**

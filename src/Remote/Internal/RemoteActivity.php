@@ -17,6 +17,8 @@ final class RemoteActivity
     /** @var array<int, OutcomeReceiver> by object id */
     private array $work = [];
 
+    private ?Broker $broker = null;
+
     private int $requestCount = 0;
 
     /** Fibers that wait in {@see close()}; null before the first wait. */
@@ -43,7 +45,34 @@ final class RemoteActivity
     public function begin(OutcomeReceiver $work, ?Broker $broker): void
     {
         $this->work[spl_object_id($work)] = $work;
-        $this->missingAgents?->start($broker);
+        $this->broker = $broker;
+        $this->missingAgents?->start($broker, $this);
+    }
+
+    /**
+     * Calls $request, which sends jobs, as {@see request()} does. Also continues to check for agents: possibly a call
+     * of map() has awaited no outcome until now.
+     *
+     * @param \Closure(): int $request
+     */
+    public function send(\Closure $request): int
+    {
+        if ($this->work !== []) {
+            $this->missingAgents?->start($this->broker, $this);
+        }
+
+        return $this->request($request);
+    }
+
+    public function awaitsOutcomes(): bool
+    {
+        foreach ($this->work as $work) {
+            if ($work->awaitsOutcome()) {
+                return true;
+            }
+        }
+
+        return false;
     }
 
     public function end(OutcomeReceiver $work): void

@@ -212,6 +212,11 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         return $this->client;
     }
 
+    public function awaitsOutcome(): bool
+    {
+        return $this->pending !== [];
+    }
+
     public function wantsOutcome(): bool
     {
         return !$this->isAbandoned;

@@ -82,6 +82,11 @@ final class RemoteSubmission implements OutcomeReceiver
         return $this->items !== null;
     }
 
+    public function awaitsOutcome(): bool
+    {
+        return true;
+    }
+
     public function wantsOutcome(): bool
     {
         return $this->items?->wantsOutcome() ?? ($this->cancelled === null);

@@ -6,9 +6,14 @@ namespace Spindle\Tests\Unit\Remote;
 
 use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Log\LoggerInterface;
+use Revolt\EventLoop;
 use Spindle\Remote\AttachResult;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Internal\FrameKind;
+use Spindle\Remote\Internal\OutcomeBody;
+use Spindle\Remote\Job;
+use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\SigningKeys;
@@ -17,6 +22,7 @@ use Spindle\Tests\ReadsErrorLog;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\TidyTestCase;
 use Spindle\Tests\VirtualTime;
+use Spindle\Worker\PortableOutcome;
 
 use function Amp\delay;
 
@@ -35,6 +41,12 @@ final class MissingAgentTest extends TidyTestCase
     private ?int $agents = 0;
 
     private int $checks = 0;
+
+    /** Whether the first submitted job has the result 7 immediately. */
+    private bool $answersFirst = false;
+
+    /** @var (\Closure(MailboxMessage): void)|null receives the messages of the mailbox */
+    private ?\Closure $onMessage = null;
 
     protected function setUp(): void
     {
@@ -87,6 +99,26 @@ final class MissingAgentTest extends TidyTestCase
         $executor->kill();
     }
 
+    public function testASlowLoopIsReportedOnlyWhileItAwaitsOutcomes(): void
+    {
+        $this->answersFirst = true;
+        $executor = $this->executor();
+        $input = static function (): \Generator {
+            yield 1;
+            delay(30.0);
+            yield 2;
+        };
+        foreach ($executor->map($input(), abs(...)) as $result) {
+            self::assertSame(7, $result);
+            delay(34.9);
+            self::assertSame([[], 0], [$this->log->lines('warning'), $this->checks]);
+            delay(0.2);
+            self::assertSame([[self::WARNING], 1], [$this->log->lines('warning'), $this->checks]);
+            break;
+        }
+        $executor->kill();
+    }
+
     public function testWithoutAWaitNothingIsChecked(): void
     {
         $executor = $this->executor();
@@ -102,8 +134,20 @@ final class MissingAgentTest extends TidyTestCase
     private function executor(?LoggerInterface $log = null): RemoteExecutor
     {
         $broker = self::createStub(Broker::class);
-        $broker->method('openMailbox')->willReturn(static function (): void {});
-        $broker->method('submit')->willReturn(new SubmitResult(1));
+        $broker->method('openMailbox')->willReturnCallback(function (string $name, \Closure $onMessage): \Closure {
+            $this->onMessage = $onMessage;
+
+            return static function (): void {};
+        });
+        $broker->method('submit')->willReturnCallback(function (string $queue, array $jobs): SubmitResult {
+            /** @var list<Job> $jobs */
+            if ($this->answersFirst) {
+                $this->answersFirst = false;
+                EventLoop::queue(fn() => $this->answer($jobs[0]->id));
+            }
+
+            return new SubmitResult(1);
+        });
         $broker->method('attach')->willReturnCallback(
             static fn(): array => ['id' => new AttachResult(true, null, false)],
         );
@@ -120,5 +164,13 @@ final class MissingAgentTest extends TidyTestCase
             new SigningKeys([AgentProgram::KEY]),
             options: new RemoteOptions(logger: $log ?? $this->log),
         );
+    }
+
+    private function answer(string $id): void
+    {
+        $outcome = OutcomeBody::ofTask(1, null, PortableOutcome::returned(7));
+        $frame = (new SigningKeys([AgentProgram::KEY]))->seal(FrameKind::Outcome, 'queue', $id, 1, $outcome);
+        self::assertNotNull($this->onMessage);
+        ($this->onMessage)(new MailboxMessage(outcomes: [$id => $frame]));
     }
 }
