@@ -43,7 +43,8 @@ final class PortableTask
      * @param int         $attempt        value of {@see TaskContext::$attempt} in the task
      * @param string|null $idempotencyKey value of {@see TaskContext::$idempotencyKey} in the task
      * @param bool        $announced      whether the pool's $onReport receives [$idempotencyKey] when the task starts,
-     *                                    and [$idempotencyKey, null] before a large outcome, which may arrive later.
+     *                                    [$idempotencyKey, null] before a large outcome, which may arrive later, and
+     *                                    [$idempotencyKey, N] before a large item, where N is 0 for the first item.
      *                                    Reports by the task always arrive as [$idempotencyKey, serialized value]
      * @param int|null    $maxResultBytes size limit of the encoded value and of each item, in bytes; null for no limit.
      *                                    An exception that is larger than this and MIN_EXCEPTION_BYTES is shortened
@@ -127,9 +128,7 @@ final class PortableTask
             TaskContext::enter($outer, $fiber); // the next task of the same batch must not inherit this context
 
             $outcome = $this->limited($outcome);
-            if ($this->announced && \strlen($outcome) > self::LARGE_OUTCOME_BYTES) {
-                $outer->report([$this->idempotencyKey, null]);
-            }
+            $this->announce($outer, $outcome, null);
         }
 
         return $outcome;
@@ -143,6 +142,7 @@ final class PortableTask
      */
     private function items(\Generator $items, TaskContext $outer, ?\Fiber $fiber): \Generator
     {
+        $count = 0;
         try {
             foreach ($items as $key => $item) {
                 try {
@@ -153,14 +153,25 @@ final class PortableTask
                 if (\strlen($bytes) > ($this->maxResultBytes ?? \PHP_INT_MAX)) {
                     return PortableOutcome::tooLarge(\strlen($bytes));
                 }
+                $this->announce($outer, $bytes, $count++);
                 yield $bytes;
             }
+            $outcome = $this->limited(PortableOutcome::returned($items->getReturn()));
+            $this->announce($outer, $outcome, null);
 
-            return $this->limited(PortableOutcome::returned($items->getReturn()));
+            return $outcome;
         } catch (\Throwable $thrown) {
             return PortableOutcome::threw($thrown, $this->maxExceptionBytes());
         } finally {
             TaskContext::enter($outer, $fiber);
+        }
+    }
+
+    /** Reports a large outcome or item, which the other process possibly reads later. */
+    private function announce(TaskContext $outer, string $bytes, ?int $itemNumber): void
+    {
+        if ($this->announced && \strlen($bytes) > self::LARGE_OUTCOME_BYTES) {
+            $outer->report([$this->idempotencyKey, $itemNumber]);
         }
     }
 

@@ -39,6 +39,15 @@ final class ClaimedJob implements Cancellation
     /** Time of {@see Clock::now()} at which the timer of the time limit ends. */
     private float $timeLimitEnd = 0.0;
 
+    /** Rest of the time limit in seconds during a pause; null without a time limit. */
+    private ?float $timeLeft = null;
+
+    /** Number of calls of {@see pauseTimeLimit()} without a {@see resumeTimeLimit()}. */
+    private int $pauseCount = 0;
+
+    /** @var array<int, true> numbers of the large items that the worker has announced, and that have not arrived */
+    private array $announcedItems = [];
+
     private bool $isRunning = false;
 
     /** Whether {@see notifyItemsTaken()} was called since the last {@see awaitItemsTaken()}. */
@@ -132,10 +141,10 @@ final class ClaimedJob implements Cancellation
     public function awaitItemsTaken(float $seconds): void
     {
         if (!$this->isNotified) {
-            $left = $this->pauseTimeLimit();
+            $this->pauseTimeLimit();
             $this->notified = new Condition();
             $this->notified->waitFor($seconds);
-            $this->resumeTimeLimit($left);
+            $this->resumeTimeLimit();
         }
         $this->isNotified = false;
     }
@@ -150,25 +159,54 @@ final class ClaimedJob implements Cancellation
 
     public function stopTimeLimit(): void
     {
+        $this->timeLeft = null;
         if ($this->timeLimit !== null) {
             EventLoop::cancel($this->timeLimit);
             $this->timeLimit = null;
         }
     }
 
-    /** @return float|null the rest of the time limit, in seconds; null without a running time limit */
-    public function pauseTimeLimit(): ?float
+    /** Pauses the time limit until {@see resumeTimeLimit()} has been called as often as this method. */
+    public function pauseTimeLimit(): void
     {
-        $left = $this->timeLimit === null ? null : $this->timeLimitEnd - Clock::now();
-        $this->stopTimeLimit();
-
-        return $left;
+        if (++$this->pauseCount === 1) {
+            $left = $this->timeLimit === null ? null : $this->timeLimitEnd - Clock::now();
+            $this->stopTimeLimit();
+            $this->timeLeft = $left;
+        }
     }
 
-    public function resumeTimeLimit(?float $left): void
+    /** @param float $counted seconds of the pause that count for the time limit */
+    public function resumeTimeLimit(float $counted = 0.0): void
     {
-        if ($left !== null) {
+        $left = $this->timeLeft === null ? null : $this->timeLeft -= $counted;
+        if (--$this->pauseCount === 0 && $left !== null) {
+            $this->timeLeft = null;
             $left > 0.0 ? $this->setTimeLimit($left) : $this->timeOut();
+        }
+    }
+
+    /**
+     * Pauses the time limit until a large item arrives, or stops it before a large outcome. Such an item or outcome
+     * possibly has to wait for memory of this process.
+     *
+     * @param int|null $itemNumber null for an outcome
+     */
+    public function await(?int $itemNumber): void
+    {
+        if ($itemNumber === null) {
+            $this->stopTimeLimit();
+        } else {
+            $this->announcedItems[$itemNumber] = true;
+            $this->pauseTimeLimit();
+        }
+    }
+
+    public function itemArrived(int $number): void
+    {
+        if (isset($this->announcedItems[$number])) {
+            unset($this->announcedItems[$number]);
+            $this->resumeTimeLimit();
         }
     }
 

@@ -62,6 +62,7 @@ final class ItemStore
     {
         $this->put([]);
         foreach ($this->references() as &$item) {
+            $this->job->itemArrived($this->job->itemCount ?? 0);
             $untakenCount = $this->putItem(\is_string($item) ? $item : '');
             $item = null; // $item is a reference, so this also frees the generator's item
             $deadline = Clock::now() + $this->run->options->outcomeRetention;
@@ -120,7 +121,7 @@ final class ItemStore
     private function put(array $frames): int
     {
         $first = $frames === [] ? 0 : $this->job->itemCount ?? 0;
-        $left = $this->job->pauseTimeLimit();
+        $this->job->pauseTimeLimit();
         $begin = Clock::now();
         $untakenCount = ReconnectBackoff::retry(\INF, function () use ($first, $frames): ?int {
             $this->job->throwIfRequested();
@@ -135,7 +136,7 @@ final class ItemStore
             );
         });
         $counted = min(Clock::now() - $begin, self::MAX_COUNTED_SECONDS);
-        $this->job->resumeTimeLimit($left === null ? null : $left - $counted);
+        $this->job->resumeTimeLimit($counted);
         $this->job->throwIfRequested();
         if ($untakenCount === null) {
             throw new CancelledException();

@@ -155,7 +155,7 @@ final class JobRunner
                 $job->delivery->claimNumber,
                 $this->settlements->report($job->delivery, $bytes),
             ),
-            \count($report) > 1 => $job->stopTimeLimit(),
+            \count($report) > 1 => $job->await(\is_int($bytes) ? $bytes : null),
             default => $job->startTimeLimit(),
         };
     }

@@ -39,6 +39,7 @@ use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Remote\SigningKeys;
 use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\ReadsErrorLog;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\MemoryBroker;
@@ -605,6 +606,45 @@ final class AgentTest extends TidyTestCase
         self::assertSame(200, $pauses);
     }
 
+    public function testTheTimeLimitOfAGeneratorDoesNotIncludeTheTimeUntilALargeItemIsRead(): void
+    {
+        $task = static function (\Closure $report): \Generator {
+            $report(['generator']);
+            for ($i = 0; $i < 4; ++$i) {
+                yield serialize([$i, 'item']);
+                delay(0.1);
+                $report(['generator', 2 * $i + 1]);
+                delay(10.0);
+                yield serialize([$i, 'large item']);
+                delay(0.1);
+            }
+
+            return PortableOutcome::returned('end');
+        };
+        $this->serveItems(0.0, static function (\Generator $items): void {
+            self::assertCount(8, iterator_to_array($items, false));
+            self::assertSame('end', $items->getReturn());
+        }, $task);
+    }
+
+    public function testTheTimeOfAGeneratorBetweenLargeItemsCounts(): void
+    {
+        $task = static function (\Closure $report): \Generator {
+            $report(['generator']);
+            for ($i = 0;; ++$i) {
+                $report(['generator', $i]);
+                delay(10.0);
+                yield serialize([$i, 'item']);
+                delay(0.6);
+            }
+        };
+        $this->serveItems(0.0, static function (\Generator $items): void {
+            $collected = new Collected($items);
+            self::assertInstanceOf(TaskTimeoutException::class, $collected->thrown);
+            self::assertSame(['item', 'item'], $collected->values);
+        }, $task);
+    }
+
     public function testTheTimeLimitOfAGeneratorDoesNotIncludeAnOutageOfTheEngine(): void
     {
         $count = 0;
@@ -805,12 +845,13 @@ final class AgentTest extends TidyTestCase
      *
      * @param float $seconds time that the code needs for each item
      * @param \Closure(\Generator<mixed, mixed, mixed, mixed>, MemoryBroker): void $reader gets the agent's broker, too
+     * @param (\Closure(\Closure(mixed): void): \Generator<int, string, mixed, string>)|null $task another task
      */
-    private function serveItems(float $seconds, \Closure $reader): void
+    private function serveItems(float $seconds, \Closure $reader, ?\Closure $task = null): void
     {
         $engine = new MemoryEngine();
         $pool = self::createStub(Executor::class);
-        $create = static function (\Closure $report) use ($pool, $seconds): Executor {
+        $create = static function (\Closure $report) use ($pool, $seconds, $task): Executor {
             $items = static function () use ($report, $seconds): \Generator {
                 $report(['generator']);
                 for ($i = 0; $i < 200; ++$i) {
@@ -820,7 +861,9 @@ final class AgentTest extends TidyTestCase
 
                 return PortableOutcome::returned('end');
             };
-            $pool->method('submit')->willReturnCallback(static fn(): Future => Future::complete($items()));
+            $pool->method('submit')->willReturnCallback(
+                static fn(): Future => Future::complete($task === null ? $items() : $task($report)),
+            );
 
             return $pool;
         };

@@ -141,6 +141,26 @@ final class PortableTaskTest extends TestCase
         self::assertSame([['a'], ['a', null]], $this->reports);
     }
 
+    public function testATaskThatIsAnnouncedSaysWhichOfItsItemsAreLarge(): void
+    {
+        $task = static function (): \Generator {
+            yield 'small';
+            yield str_repeat('x', 1 << 16);
+            yield str_repeat('y', 1 << 16);
+
+            return str_repeat('z', 1 << 16);
+        };
+        $items = (new PortableTask(PortableTask::encode($task), null, 1, 'a', true))();
+        self::assertInstanceOf(\Generator::class, $items);
+        $seen = [];
+        foreach ($items as $_) {
+            $seen[] = \count($this->reports);
+        }
+
+        self::assertSame([1, 2, 3], $seen);
+        self::assertSame([['a'], ['a', 1], ['a', 2], ['a', null]], $this->reports);
+    }
+
     public function testAnExceptionIsAnOutcome(): void
     {
         $outcome = self::task(static fn() => throw new \DomainException('bad', 7), 1, 'a')();
