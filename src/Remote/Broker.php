@@ -35,6 +35,14 @@ interface Broker
     public function durability(): Durability;
 
     /**
+     * Returns the maximum size in bytes of a frame that the engine accepts. The broker reads the engine's settings once
+     * for each connection, and returns PHP_INT_MAX if it may not read them.
+     *
+     * @throws BrokerException
+     */
+    public function maxFrameBytes(): int;
+
+    /**
      * Adds jobs to a queue in the order of the list, until the queue is full.
      *
      * With $checkIds, a job whose id the queue already has is not added again, but counts as accepted. If the two jobs
@@ -47,6 +55,7 @@ interface Broker
      * @param bool      $checkIds whether the queue may already have jobs with these ids; false only if all ids are new
      *
      * @throws QueueFullException when the engine is out of memory; a full queue is reported in the result
+     * @throws PayloadTooLargeException when a frame exceeds {@see maxFrameBytes()}; no job was added
      * @throws BrokerException
      */
     public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $checkIds): SubmitResult;

@@ -8,7 +8,8 @@ use Spindle\Internal\Excerpt;
 use Spindle\SpindleException;
 
 /**
- * A task with its argument, or a command, has more bytes than {@see RemoteOptions::$maxPayloadBytes}, and was not sent.
+ * A task with its argument, or a command, has more bytes than {@see RemoteOptions::$maxPayloadBytes} or the engine
+ * allows, and was not sent.
  *
  * A job that was sent also fails with this exception if it is too large for the memory_limit of the agents.
  */
@@ -26,6 +27,15 @@ final class PayloadTooLargeException extends \RuntimeException implements Spindl
             "The task{$name} with its argument, or the command with its input, has {$size} bytes. "
                 . "The limit is {$limit} (RemoteOptions::\$maxPayloadBytes). "
                 . 'Store the data where the agents can read it, and pass its location.',
+        );
+    }
+
+    /** @internal */
+    public static function forEngine(string $id, int $size, int $limit): self
+    {
+        return new self(
+            'The job ' . Job::givenId($id) . " has {$size} bytes. The engine accepts jobs of at most {$limit} bytes. "
+                . 'Raise proto-max-bulk-len and client-query-buffer-limit of the engine, or send less with the task.',
         );
     }
 

@@ -10,9 +10,8 @@ use Spindle\Internal\NotCopyable;
 use Spindle\Remote\Internal\Redis\Address;
 use Spindle\Remote\Internal\Redis\Codec;
 use Spindle\Remote\Internal\Redis\EngineClient;
-use Spindle\Remote\Internal\Redis\EngineError;
+use Spindle\Remote\Internal\Redis\JobRequests;
 use Spindle\Remote\Internal\Redis\Mailbox;
-use Spindle\Remote\Internal\Redis\MalformedAnswerException;
 use Spindle\TlsOptions;
 
 /**
@@ -47,9 +46,8 @@ final class RedisBroker implements Broker
     /** Estimated memory of the fiber that sends a report, in bytes. */
     private const REPORT_OVERHEAD_BYTES = 1024;
 
-    private const LEASE_ENDED = 'lease ended';
-
     private readonly EngineClient $engine;
+    private readonly JobRequests $requests;
 
     private int $pendingReportBytes = 0;
 
@@ -79,48 +77,24 @@ final class RedisBroker implements Broker
             );
         }
         $this->engine = new EngineClient(Address::parse($address), $tls, $timeout);
+        $this->requests = new JobRequests($this->engine);
     }
 
     public function durability(): Durability
     {
         $this->engine->loadScripts(); // agents call this method first, and need nearly all scripts later
 
-        return $this->engine->durability();
+        return $this->engine->settings()->durability;
+    }
+
+    public function maxFrameBytes(): int
+    {
+        return $this->engine->settings()->maxRequestBytes - JobRequests::ENTRY_OVERHEAD_BYTES;
     }
 
     public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $checkIds): SubmitResult
     {
-        try {
-            $answer = $this->engine->run(
-                'submit',
-                $queue,
-                Codec::encodeJobs($jobs),
-                (string) \count($jobs),
-                (string) $maxJobs,
-                $mailbox,
-                $checkIds ? '1' : '0',
-            );
-        } catch (BrokerUnavailableException $failure) {
-            $error = $failure->getPrevious();
-
-            throw $error instanceof EngineError && $error->kind === 'OOM'
-                ? QueueFullException::engine($queue, $error->explanation(), $failure)
-                : $failure;
-        }
-
-        if ($answer === 'late') {
-            throw BrokerUnavailableException::at(
-                (string) $this->engine->address,
-                'it did not add the jobs, because they arrived late: it had already received a newer request of this '
-                    . 'process over another connection',
-            );
-        }
-
-        return $this->decode(
-            static fn(string $answer): SubmitResult => Codec::decodeSubmitResult($answer, \count($jobs)),
-            'submit',
-            $answer,
-        );
+        return $this->requests->submit($queue, $jobs, $maxJobs, $mailbox, $checkIds);
     }
 
     public function attach(string $queue, array $ids, string $mailbox): array
@@ -168,7 +142,7 @@ final class RedisBroker implements Broker
         int $maxDeadLetters = \PHP_INT_MAX,
         float $deadLetterRetention = \INF,
     ): ?float {
-        $answer = self::requireLease($owner, $this->engine->runHedged(
+        $answer = JobRequests::requireLease($owner, $this->engine->runHedged(
             $lease * self::RENEWAL_RETRY_FRACTION,
             'renew',
             $queue,
@@ -179,7 +153,7 @@ final class RedisBroker implements Broker
             (string) min(self::UNLIMITED, $maxDeadLetters),
             (string) (int) min(self::UNLIMITED, ceil($deadLetterRetention)),
         ));
-        $dueInMilliseconds = $this->decode(Codec::decodeInteger(...), 'renew', $answer);
+        $dueInMilliseconds = $this->engine->decode(Codec::decodeInteger(...), 'renew', $answer);
 
         return $dueInMilliseconds < 0 ? null : $dueInMilliseconds / 1000;
     }
@@ -194,27 +168,16 @@ final class RedisBroker implements Broker
         ?int $lastStartableSequenceNumber = null,
         int $maxFrameBytes = \PHP_INT_MAX,
     ): ClaimResult {
-        $answer = self::requireLease($owner, $this->engine->run(
-            'settle',
+        return $this->requests->settleAndClaim(
             $queue,
             $owner,
-            Codec::encodeSettlements($settlements),
-            (string) \count($settlements),
-            (string) $maxClaims,
-            (string) (int) ceil($outcomeRetention),
-            (string) $firstSequenceNumber,
-            (string) $lastStartableSequenceNumber,
-            (string) $maxFrameBytes,
-        ));
-
-        $decode = static function (string $answer): ClaimResult {
-            $at = 0;
-            $stale = Codec::decodeIds($answer, $at);
-
-            return new ClaimResult(Codec::decodeDeliveries($answer, $at), $stale);
-        };
-
-        return $this->decode($decode, 'settle', $answer);
+            $settlements,
+            $maxClaims,
+            $outcomeRetention,
+            $firstSequenceNumber,
+            $lastStartableSequenceNumber,
+            $maxFrameBytes,
+        );
     }
 
     public function claimedJobs(
@@ -224,7 +187,7 @@ final class RedisBroker implements Broker
         int $maxFrameBytes = \PHP_INT_MAX,
     ): array {
         return $this->run(
-            static fn(string $answer): array => Codec::decodeDeliveries(self::requireLease($owner, $answer), 0),
+            static fn(string $answer): array => Codec::decodeDeliveries(JobRequests::requireLease($owner, $answer), 0),
             'claimed-jobs',
             $queue,
             $owner,
@@ -243,7 +206,7 @@ final class RedisBroker implements Broker
         array $frames,
     ): ?int {
         $untakenCount = $this->run(
-            static fn(string $answer): int => Codec::decodeInteger(self::requireLease($owner, $answer)),
+            static fn(string $answer): int => Codec::decodeInteger(JobRequests::requireLease($owner, $answer)),
             'put-items',
             $queue,
             $owner,
@@ -268,7 +231,8 @@ final class RedisBroker implements Broker
 
     public function report(string $queue, string $owner, string $id, int $claimNumber, string $frame): void
     {
-        if ($this->pendingReportBytes > self::MAX_PENDING_REPORT_BYTES) {
+        $isTooLarge = \strlen($frame) > $this->engine->maxKnownRequestBytes() - JobRequests::ENTRY_OVERHEAD_BYTES;
+        if ($isTooLarge || $this->pendingReportBytes > self::MAX_PENDING_REPORT_BYTES) {
             return;
         }
         $this->pendingReportBytes += self::REPORT_OVERHEAD_BYTES + \strlen($frame);
@@ -337,7 +301,7 @@ final class RedisBroker implements Broker
         $encoded = [Codec::encodeIds($ids), (string) \count($ids)];
         $answer = $this->engine->runOrSend('cancel', $queue, ...$encoded, ...$arguments);
 
-        return $answer === null ? [] : $this->decode(Codec::decodeIds(...), 'cancel', $answer);
+        return $answer === null ? [] : $this->engine->decode(Codec::decodeIds(...), 'cancel', $answer);
     }
 
     /**
@@ -354,7 +318,7 @@ final class RedisBroker implements Broker
         #[\SensitiveParameter]
         string ...$arguments,
     ): mixed {
-        return $this->decode($decode, $script, $this->engine->run($script, $queue, ...$arguments));
+        return $this->engine->decode($decode, $script, $this->engine->run($script, $queue, ...$arguments));
     }
 
     /**
@@ -376,30 +340,5 @@ final class RedisBroker implements Broker
         string ...$arguments,
     ): mixed {
         return $this->run($decode, $script, $queue, Codec::encodeIds($ids), (string) \count($ids), ...$arguments);
-    }
-
-    /**
-     * @template T
-     *
-     * @param \Closure(string): T $decode
-     *
-     * @return T
-     */
-    private function decode(\Closure $decode, string $script, string $answer): mixed
-    {
-        try {
-            return $decode($answer);
-        } catch (MalformedAnswerException $malformed) {
-            throw BrokerUnavailableException::at(
-                (string) $this->engine->address,
-                "it answered {$script} with a malformed value",
-                $malformed,
-            );
-        }
-    }
-
-    private static function requireLease(string $owner, string $answer): string
-    {
-        return $answer === self::LEASE_ENDED ? throw LeaseLostException::of($owner) : $answer;
     }
 }

@@ -54,6 +54,11 @@ final class MemoryBroker implements Broker
         return $this->isCut ? throw self::unavailable() : Durability::Durable;
     }
 
+    public function maxFrameBytes(): int
+    {
+        return $this->isCut ? throw self::unavailable() : \PHP_INT_MAX;
+    }
+
     public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $checkIds): SubmitResult
     {
         return $this->queue($queue)->submit($jobs, $maxJobs, $mailbox);

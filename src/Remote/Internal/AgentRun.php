@@ -31,7 +31,11 @@ final class AgentRun
     /** Number of heartbeats from one call of {@see repair()} to the next. */
     private const HEARTBEATS_PER_REPAIR = 5;
 
+    /** Maximum bytes that a frame has beside a result, an item or a command's output. */
+    private const RESULT_OVERHEAD_BYTES = 1 << 12;
+
     public readonly string $owner;
+    private readonly SettlementFactory $settlements;
     private readonly JobRunner $jobs;
     private readonly JobExchange $exchange;
     private readonly Backoff $backoff;
@@ -59,7 +63,7 @@ final class AgentRun
         public readonly AgentPools $pools,
         SigningKeys $keys,
         public readonly AgentOptions $options,
-        public readonly int $maxResultBytes,
+        public int $maxResultBytes,
         public readonly LoggerInterface $logger,
         public readonly EngineState $engine,
     ) {
@@ -67,7 +71,8 @@ final class AgentRun
         // Random bytes make the name unique: machines can have the same host name.
         $this->owner = substr($host, 0, 40) . ':' . getmypid() . ':' . bin2hex(random_bytes(6));
         $log = new FailedJobLog($logger, $queue);
-        $this->jobs = new JobRunner($this, new SettlementFactory($keys, $queue, $this->owner, $maxResultBytes, $log));
+        $this->settlements = new SettlementFactory($keys, $queue, $this->owner, $maxResultBytes, $log);
+        $this->jobs = new JobRunner($this, $this->settlements);
         $this->exchange = $this->jobs->exchange;
         $this->finished = new Condition();
         $this->backoff = ReconnectBackoff::backoff();
@@ -93,11 +98,26 @@ final class AgentRun
     public function start(): void
     {
         $durability = $this->broker->durability();
+        $this->limitResults($this->broker->maxFrameBytes());
         $this->renew(true);
         $this->logger->info(
             'Serving the queue {queue} as {owner}. The durability of its jobs is {durability}.',
             ['queue' => $this->queue, 'owner' => $this->owner, 'durability' => $durability->value],
         );
+    }
+
+    /** A larger outcome or item would be sent again and again, because the engine closes the connection without it. */
+    private function limitResults(int $maxFrameBytes): void
+    {
+        $limit = max(1, $maxFrameBytes - self::RESULT_OVERHEAD_BYTES);
+        if ($limit < $this->maxResultBytes) {
+            $this->maxResultBytes = $this->settlements->maxResultBytes = $limit;
+            $this->logger->warning(
+                'Results are limited to {bytes} bytes, because the engine accepts no larger values '
+                    . '(proto-max-bulk-len, client-query-buffer-limit)',
+                ['bytes' => $limit],
+            );
+        }
     }
 
     /**

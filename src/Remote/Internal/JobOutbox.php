@@ -11,6 +11,7 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Remote\Broker;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobConflictException;
+use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\SubmitResult;
 
 /**
@@ -129,20 +130,28 @@ final class JobOutbox
     {
         while (($batch = $this->takeBatch($timeout)) !== []) {
             $this->sent[$timeout] = $batch;
-            try {
-                $this->submit($batch);
-            } catch (\Throwable $failure) {
-                foreach ($batch as [, , , $accepted]) {
-                    if (!$accepted->isCompleted()) {
-                        $accepted->fail($failure);
-                    }
-                }
-            }
+            $this->trySubmit($batch);
             $this->sent[$timeout] = [];
             $this->flushing?->wakeAll();
         }
         unset($this->sent[$timeout], $this->submissions[$timeout]);
         $this->flushing?->wakeAll(); // in case abandon() has dropped the last unsent jobs
+    }
+
+    /** @param non-empty-list<array{QueueClient, list<Job>, bool, OneShot<int>}> $batch */
+    private function trySubmit(array $batch): void
+    {
+        try {
+            $this->submit($batch);
+        } catch (\Throwable $failure) {
+            foreach ($batch as $submission) {
+                if ($failure instanceof PayloadTooLargeException && \count($batch) > 1) {
+                    $this->trySubmit([$submission]); // a job of another submission is too large for the engine
+                } elseif (!$submission[3]->isCompleted()) {
+                    $submission[3]->fail($failure);
+                }
+            }
+        }
     }
 
     /** @return list<array{QueueClient, list<Job>, bool, OneShot<int>}> submissions for one request; empty if none */

@@ -52,7 +52,7 @@ final class SettlementFactory
         private readonly SigningKeys $keys,
         private readonly string $queue,
         private readonly string $owner,
-        private readonly int $maxResultBytes,
+        public int $maxResultBytes,
         private readonly FailedJobLog $log,
     ) {}
 

@@ -67,6 +67,11 @@ final class SimulatedBroker implements Broker
         return $this->ask(fn(): Durability => $this->broker->durability());
     }
 
+    public function maxFrameBytes(): int
+    {
+        return $this->ask(fn(): int => $this->broker->maxFrameBytes());
+    }
+
     public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $checkIds): SubmitResult
     {
         return $this->ask(fn(): SubmitResult => $this->broker->submit($queue, $jobs, $maxJobs, $mailbox, $checkIds));

@@ -17,7 +17,6 @@ use Spindle\Internal\Preload;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
-use Spindle\Remote\Durability;
 use Spindle\Remote\Internal\ProcessEnd;
 use Spindle\Remote\Internal\ReconnectBackoff;
 use Spindle\TlsOptions;
@@ -38,7 +37,6 @@ final class EngineClient
      * free memory or need little of it.
      */
     private const SCRIPTS_NEEDING_MEMORY = ['submit', 'put-items'];
-    private const SETTINGS = ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy'];
     private const SCRIPT_NAMES = [
         'submit',
         'settle',
@@ -71,7 +69,8 @@ final class EngineClient
     /** Number of the last opened connection. The engine refuses a submission over an older one (submit.lua). */
     private int $connectionCount = 0;
 
-    private ?Durability $durability = null;
+    /** Settings of the last connection; null before the first one. */
+    private ?EngineSettings $settings = null;
 
     /** Whether each new connection first loads the scripts. Agents load them; callers that submit a few jobs do not. */
     private bool $loadsScripts = false;
@@ -114,11 +113,17 @@ final class EngineClient
     }
 
     /** @throws BrokerException */
-    public function durability(): Durability
+    public function settings(): EngineSettings
     {
         $this->connection();
 
-        return $this->durability ?? throw new \LogicException('An open connection has no known durability');
+        return $this->settings ?? throw new \LogicException('An open connection has no known settings');
+    }
+
+    /** Returns the maximum bytes of a script's largest argument; PHP_INT_MAX before the first connection. */
+    public function maxKnownRequestBytes(): int
+    {
+        return $this->settings->maxRequestBytes ?? \PHP_INT_MAX;
     }
 
     /** Makes {@see run()} wait while the mailbox is being opened, and throw if the engine refuses the mailbox. */
@@ -226,6 +231,26 @@ final class EngineClient
         return $answer;
     }
 
+    /**
+     * @template T
+     *
+     * @param \Closure(string): T $decode
+     *
+     * @return T
+     */
+    public function decode(\Closure $decode, string $script, string $answer): mixed
+    {
+        try {
+            return $decode($answer);
+        } catch (MalformedAnswerException $malformed) {
+            throw BrokerUnavailableException::at(
+                (string) $this->address,
+                "it answered {$script} with a malformed value",
+                $malformed,
+            );
+        }
+    }
+
     private static function keyPrefix(string $queue): string
     {
         return "spindle:{{$queue}}:";
@@ -257,7 +282,7 @@ final class EngineClient
         $this->opening->ignore();
         try {
             $connection = $this->open();
-            $this->durability = $this->checkSettings($connection);
+            $this->settings = EngineSettings::of($connection, (string) $this->address);
             if ($this->loadsScripts) {
                 self::load($connection);
             }
@@ -305,84 +330,6 @@ final class EngineClient
         $this->ownerPid = (int) getmypid();
         $this->connection = $this->opening = null;
         $this->unopenedMailboxes = [];
-    }
-
-    /** Returns the durability of confirmed jobs. Throws if the engine is too old, or would lose jobs. */
-    private function checkSettings(RedisConnection $connection): Durability
-    {
-        $where = (string) $this->address;
-        $info = self::info($connection, 'server', 'persistence');
-        $settings = self::settings($connection);
-        if (version_compare($info['redis_version'] ?? '0', '7.0.0', '<')) {
-            throw BrokerRefusedException::at(
-                $where,
-                'it is Redis ' . ($info['redis_version'] ?? 'of an unknown version'),
-                'use Redis 7.0 or newer, or Valkey',
-            );
-        }
-        if (($info['loading'] ?? '0') !== '0') {
-            throw BrokerUnavailableException::at($where, 'it is loading its data');
-        }
-        if ($settings === []) {
-            $policy = self::info($connection, 'memory')['maxmemory_policy'] ?? '';
-            $settings = [
-                'appendonly' => ($info['aof_enabled'] ?? '0') === '1' ? 'yes' : 'no',
-                'maxmemory-policy' => $policy,
-            ];
-        }
-        if (($settings['appendonly'] ?? '') !== 'yes') {
-            throw BrokerRefusedException::at(
-                $where,
-                'it has no append-only file, so a crash would lose jobs',
-                'set "appendonly yes"',
-            );
-        }
-        $policy = $settings['maxmemory-policy'] ?? '';
-        if ($policy !== 'noeviction') {
-            throw BrokerRefusedException::at(
-                $where,
-                "its maxmemory-policy is {$policy}, so it would drop jobs when its memory is full",
-                'set "maxmemory-policy noeviction"',
-            );
-        }
-
-        return match ($settings['appendfsync'] ?? null) {
-            'always' => ($settings['no-appendfsync-on-rewrite'] ?? '') === 'no'
-                ? Durability::Durable
-                : Durability::Fast,
-            'no' => throw BrokerRefusedException::at(
-                $where,
-                'its appendfsync is no, so the system decides when jobs are written to disk',
-                'set "appendfsync everysec", or "appendfsync always" to lose no job',
-            ),
-            default => Durability::Fast, // everysec, or the user has no permission to read the value
-        };
-    }
-
-    /** @return array<string, string> values by name */
-    private static function info(RedisConnection $connection, string ...$sections): array
-    {
-        $answer = $connection->call('INFO', array_values($sections));
-        preg_match_all('/^(\w+):(.*?)\r?$/m', \is_string($answer) ? $answer : '', $lines);
-
-        return array_combine($lines[1], $lines[2]);
-    }
-
-    /** @return array<string, string> values by name; empty if the user has no permission to read them */
-    private static function settings(RedisConnection $connection): array
-    {
-        try {
-            $answer = $connection->call('CONFIG', ['GET', ...self::SETTINGS]);
-        } catch (BrokerRefusedException|EngineError) {
-            return [];
-        }
-        $settings = [];
-        $namesAndValues = \is_array($answer) ? array_values(array_filter($answer, \is_string(...))) : [];
-        for ($i = 1; $i < \count($namesAndValues); $i += 2) {
-            $settings[$namesAndValues[$i - 1]] = $namesAndValues[$i];
-        }
-
-        return $settings;
     }
 
     /** @return array<string, array{string, string}> source and SHA-1 hash, by name */

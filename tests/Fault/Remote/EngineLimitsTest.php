@@ -1,0 +1,110 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Fault\Remote;
+
+use PHPUnit\Framework\Attributes\TestWith;
+use Spindle\Remote\PayloadTooLargeException;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Remote\RemoteOptions;
+use Spindle\Remote\ResultTooLargeException;
+use Spindle\Tests\CatchesThrown;
+use Spindle\Tests\Eventually;
+use Spindle\Tests\TidyTestCase;
+use Spindle\Worker\TaskContext;
+
+use function Amp\async;
+use function Amp\Future\await;
+
+/** Engines that accept only small values, so that one request can't carry everything that a caller or agent sends. */
+final class EngineLimitsTest extends TidyTestCase
+{
+    use CatchesThrown;
+    use OwnEngine;
+
+    /** @param 'proto-max-bulk-len'|'client-query-buffer-limit' $setting */
+    #[TestWith(['proto-max-bulk-len'])]
+    #[TestWith(['client-query-buffer-limit'])]
+    public function testAResultThatTheEngineDoesNotAcceptFailsTheTask(string $setting): void
+    {
+        $redis = $this->engine([$setting => '1mb']);
+        $executor = $this->executor();
+        $this->agentAt($redis->url(), $this->queue(), 1);
+        $large = static fn(): string => str_repeat('x', 2 << 20);
+        $failure = self::thrown(ResultTooLargeException::class, static fn() => $executor->submit($large)->await());
+        self::assertStringContainsString('proto-max-bulk-len', $failure->getMessage());
+        $items = $executor->submit(static function () use ($large): \Generator {
+            yield 1;
+            yield $large();
+        })->await();
+        self::assertSame(1, $items->current());
+        self::thrown(ResultTooLargeException::class, static fn() => $items->next());
+
+        self::assertSame(5, $executor->submit(static fn(): int => 5)->await());
+        self::assertSame(2, $this->statistics()['dead']);
+    }
+
+    public function testManyResultsOrJobsThatAreTooMuchForOneRequestArrive(): void
+    {
+        $redis = $this->engine(['proto-max-bulk-len' => '1mb', 'client-query-buffer-limit' => '1mb']);
+        $executor = $this->executor();
+        $this->agentAt($redis->url(), $this->queue(), 2);
+        $values = [];
+        for ($i = 0; $i < 40; ++$i) {
+            $values[] = str_repeat(\chr(65 + $i), 100_000);
+        }
+        $sizes = [];
+        foreach ($executor->map($values, strrev(...)) as $i => $value) {
+            self::assertSame($values[$i], $value);
+            $sizes[$i] = \strlen($value);
+        }
+        self::assertSame(array_fill(0, 40, 100_000), $sizes);
+        $submitted = [];
+        foreach ($values as $value) {
+            $submitted[] = async(static fn(): int => $executor->submit(static fn(): int => \strlen($value))->await());
+        }
+        self::assertEquals($sizes, await($submitted));
+    }
+
+    public function testAJobThatTheEngineDoesNotAcceptIsRefusedAndOthersAreSent(): void
+    {
+        $redis = $this->engine(['proto-max-bulk-len' => '1mb']);
+        $executor = new RemoteExecutor(
+            new RedisBroker($redis->url()),
+            $this->queue(),
+            self::keys(),
+            options: new RemoteOptions(maxPayloadBytes: 4 << 20),
+        );
+        $value = str_repeat('x', 2 << 20);
+        $refused = async(static fn() => $executor->submit(static fn(): int => \strlen($value)));
+        $other = async(static fn() => $executor->dispatch(static fn(): int => 1, 'other'));
+        $failure = self::thrown(PayloadTooLargeException::class, $refused->await(...));
+        self::assertStringContainsString('proto-max-bulk-len', $failure->getMessage());
+        self::assertSame('other', $other->await());
+        self::thrown(
+            PayloadTooLargeException::class,
+            static fn() => iterator_to_array($executor->map([$value], strrev(...))),
+        );
+        self::assertSame(1, $this->statistics()['waiting']);
+    }
+
+    public function testAReportThatTheEngineDoesNotAcceptIsDropped(): void
+    {
+        $redis = $this->engine(['proto-max-bulk-len' => '1mb']);
+        $executor = $this->executor();
+        $this->agentAt($redis->url(), $this->queue(), 1);
+        self::assertSame(1, $executor->submit(static fn(): int => 1)->await());
+        $connections = $this->engineInfo('total_connections_received');
+        $report = static function (): int {
+            TaskContext::current()->report(str_repeat('x', 2 << 20));
+
+            return 2;
+        };
+        self::assertSame(2, $executor->submit($report)->await());
+        Eventually::holds(fn(): bool => $this->statistics()['done_total'] === 2, 'it is done');
+
+        self::assertLessThanOrEqual(4, $this->engineInfo('total_connections_received') - $connections);
+    }
+}
