@@ -279,6 +279,18 @@ interface Broker
     public function report(string $queue, string $owner, string $id, int $claimNumber, string $frame): void;
 
     /**
+     * Returns the names of all queues that a job was submitted to, or that an agent has served, in alphabetical order.
+     * Searches all keys of the engine, in many short requests.
+     *
+     * If a name is not one that Spindle accepts for a queue, another program or another version has created its keys.
+     *
+     * @return list<string>
+     *
+     * @throws BrokerException
+     */
+    public function queues(): array;
+
+    /**
      * Returns statistics of the queue: the numbers of waiting, running, delayed, blocked and dead jobs, and of agents.
      * oldest_ms is the time in ms for which the oldest claimable job has been claimable. The names of counters end in
      * "_total". A blocked job waits until another job with its exclusive key has ended. It is not counted as waiting.

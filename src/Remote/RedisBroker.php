@@ -247,6 +247,11 @@ final class RedisBroker implements Broker
         });
     }
 
+    public function queues(): array
+    {
+        return $this->engine->queueNames();
+    }
+
     public function statistics(string $queue): array
     {
         return $this->run(Codec::decodeStatistics(...), 'statistics', $queue);

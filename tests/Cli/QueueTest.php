@@ -16,7 +16,9 @@ use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
+use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\Fork\ProgramResult;
 use Spindle\Tests\Remote\Redis;
 
 final class QueueTest extends TestCase
@@ -92,6 +94,65 @@ final class QueueTest extends TestCase
         $shown = "id             next\nstatus         blocked\ncrashes        0\nfailures       0\n"
             . "exclusive_key  customer-7\n";
         self::assertOutcome(0, $shown, $this->ranRemote(['queue', 'show', $queue, 'next']));
+    }
+
+    public function testAllQueuesAreListed(): void
+    {
+        $redis = TemporaryRedis::start();
+        $engine = ['SPINDLE_BROKER' => $redis->url()];
+        $list = fn(string $option = '--no-ansi'): ProgramResult => $this->ranRemote(
+            ['queue', 'list', $option],
+            $engine,
+        );
+        self::assertOutcome(0, "The engine has no queues. Is its address correct?\n", $list());
+
+        $broker = new RedisBroker($redis->url());
+        $jobs = [new Job('one', 'frame'), new Job('two', 'frame'), new Job('later', 'frame', delay: 60.0)];
+        $broker->submit('mail', $jobs, 10_000, '', false);
+        $broker->renewLease('mail', self::OWNER, 60.0, true, '{}');
+        $broker->settleAndClaim('mail', self::OWNER, [], 1, 60.0);
+        $broker->renewLease('idle', self::OWNER, 60.0, true, '{}');
+        $redis->command('EVAL', "for i = 1, 5000 do redis.call('SET', 'other:' .. i, i) end", '0');
+
+        self::assertOutcome(0, <<<'TEXT'
+            queue  waiting  running  delayed  blocked  dead  agents
+            idle   0        0        0        0        0     1
+            mail   1        1        1        0        0     1
+
+            TEXT, $list());
+        $rows = (array) json_decode($list('--json')->getOutput(), true, 16, \JSON_THROW_ON_ERROR);
+        $queues = (array) ($rows['queues'] ?? null);
+        self::assertSame(['idle', 'mail'], array_column($queues, 'queue'));
+        self::assertSame([0, 3], array_column(array_column($queues, 'statistics'), 'submitted_total'));
+        $redis->stop();
+    }
+
+    public function testKeysThatCannotBeReadAreReportedLoudly(): void
+    {
+        $redis = TemporaryRedis::start();
+        $engine = ['SPINDLE_BROKER' => $redis->url()];
+        (new RedisBroker($redis->url()))->submit('mail', [new Job('one', 'frame')], 10_000, '', false);
+        $redis->command('SET', 'spindle:{other}:meta', 'text');
+        $redis->command('HSET', 'spindle:{not a queue}:meta', 'submitted', '1');
+
+        $process = $this->ranRemote(['queue', 'list'], $engine);
+
+        self::assertSame(1, $process->getExitCode());
+        self::assertStringContainsString("\nmail   1  ", $process->getOutput());
+        self::assertMatchesRegularExpression(
+            "~^spindle: the keys spindle:\\{not a queue\\}:\\* of the engine can't be read: another program [^\n]+\n"
+            . "spindle: the keys spindle:\\{other\\}:\\* of the engine can't be read: [^\n]+WRONGTYPE[^\n]+\n$~D",
+            $process->getErrorOutput(),
+        );
+        $rows = (array) json_decode(
+            $this->ranRemote(['queue', 'list', '--json'], $engine)->getOutput(),
+            true,
+            16,
+            \JSON_THROW_ON_ERROR,
+        );
+        $errors = array_column((array) ($rows['queues'] ?? null), 'error', 'queue');
+        self::assertSame(['not a queue', 'other'], array_map(strval(...), array_keys($errors)));
+        $redis->stop();
     }
 
     public function testAnUnknownJobIsReported(): void
@@ -392,10 +453,15 @@ final class QueueTest extends TestCase
     /** @return iterable<string, array{list<string>, string}> arguments, the message */
     public static function mistakes(): iterable
     {
-        yield 'no queue' => [['show'], 'Not enough arguments (missing: "queue") (see --help)'];
+        yield 'no queue' => [
+            ['show'],
+            'spindle queue show: give the name of a queue; spindle queue list prints the names',
+        ];
+        yield 'a queue to list' => [['list', 'q'], "argument 'q': spindle queue list accepts no queue"];
         yield 'an action' => [
-            ['list', 'q'],
-            "argument 'list': give show, cancel, retry, delete, purge, and then the name of the queue",
+            ['ls', 'q'],
+            "argument 'ls': give list, show, cancel, retry, delete, purge,"
+            . ' and then, except for list, the name of the queue',
         ];
         yield 'a queue' => [
             ['show', 'a}b'],

@@ -173,6 +173,11 @@ final class MemoryBroker implements Broker
         }
     }
 
+    public function queues(): array
+    {
+        return $this->isCut ? throw self::unavailable() : $this->engine->queueNames();
+    }
+
     public function statistics(string $queue): array
     {
         return $this->queue($queue)->statistics();

@@ -32,6 +32,18 @@ final class MemoryEngine
         return $this->queues[$name] ??= new MemoryQueue($this);
     }
 
+    /** @return list<string> */
+    public function queueNames(): array
+    {
+        $names = array_map(strval(...), array_keys(array_filter(
+            $this->queues,
+            static fn(MemoryQueue $queue): bool => $queue->wasUsed(),
+        )));
+        sort($names, \SORT_STRING);
+
+        return $names;
+    }
+
     /**
      * @param \Closure(MailboxMessage): void $read
      *

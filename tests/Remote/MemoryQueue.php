@@ -435,6 +435,11 @@ final class MemoryQueue
         }
     }
 
+    public function wasUsed(): bool
+    {
+        return $this->agents !== [] || array_sum($this->totals) > 0;
+    }
+
     /** @return array<string, int> */
     public function statistics(): array
     {

@@ -189,6 +189,11 @@ final class SimulatedBroker implements Broker
         $this->broker->report($queue, $owner, $id, $claimNumber, $frame);
     }
 
+    public function queues(): array
+    {
+        return $this->ask(fn(): array => $this->broker->queues());
+    }
+
     public function statistics(string $queue): array
     {
         return $this->ask(fn(): array => $this->broker->statistics($queue));

@@ -6,6 +6,7 @@ namespace Spindle\Cli\Internal\Queue;
 
 enum QueueAction: string
 {
+    case List = 'list';
     case Show = 'show';
     case Cancel = 'cancel';
     case Retry = 'retry';
@@ -23,7 +24,7 @@ enum QueueAction: string
         return match ($this) {
             self::Show => 1,
             self::Cancel, self::Retry, self::Delete => \PHP_INT_MAX,
-            self::Purge => 0,
+            self::List, self::Purge => 0,
         };
     }
 
@@ -32,7 +33,7 @@ enum QueueAction: string
     {
         return match ($this) {
             self::Show => ['status', 'limit'],
-            self::Cancel => [],
+            self::List, self::Cancel => [],
             self::Retry, self::Delete => ['all'],
             self::Purge => ['yes'],
         };

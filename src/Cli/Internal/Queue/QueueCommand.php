@@ -16,13 +16,14 @@ use Symfony\Component\Console\Input\InputInterface;
 use Symfony\Component\Console\Input\InputOption;
 use Symfony\Component\Console\Output\OutputInterface;
 
-/** `spindle queue`: shows the jobs of a queue, and cancels, retries or deletes them. */
-#[AsCommand('queue', 'Shows, cancels, retries and deletes the jobs of a queue')]
+/** `spindle queue`: lists queues, shows the jobs of a queue, and cancels, retries or deletes them. */
+#[AsCommand('queue', 'Lists queues; shows, cancels, retries and deletes the jobs of a queue')]
 final class QueueCommand extends Command
 {
     private const HELP = <<<'HELP'
-        Shows the jobs of a queue, and cancels, retries or deletes them:
+        Lists queues, shows the jobs of a queue, and cancels, retries or deletes them:
 
+          <info>spindle queue list</info>                             list all queues
           <info>spindle queue show thumbnails</info>                  count and list jobs
           <info>spindle queue show thumbnails --status waiting --limit 10</info>
           <info>spindle queue show thumbnails --json</info>           print JSON
@@ -36,6 +37,12 @@ final class QueueCommand extends Command
         The engine's address comes from --broker or --broker-file, otherwise from
         SPINDLE_BROKER. Never write a password in a command line. No signing key is
         needed, because the contents of jobs are not read.
+
+        <comment>Output of list</comment>
+          For each queue with a job or an agent, now or before: the numbers of its
+          jobs, and of the agents that serve it. The engine is asked for its keys in
+          short requests, so other clients do not wait. Keys that can't be read, or
+          that another version has created, are reported on standard error.
 
         <comment>Output of show</comment>
           waiting  jobs that an agent can claim, and how long the oldest has waited
@@ -58,7 +65,8 @@ final class QueueCommand extends Command
         <comment>Exit status</comment>
           0      done
           1      some of the ids are not among the dead letters, or (cancel) not among
-                 the unfinished jobs, or the job to show is unknown
+                 the unfinished jobs, or the job to show is unknown, or the keys of a
+                 queue to list can't be read
           253    the engine refuses the request, or its settings would lose jobs
           254    the engine can't be reached
           255    invalid options, or an invalid --broker-file
@@ -69,8 +77,8 @@ final class QueueCommand extends Command
         [$value, $flag] = [InputOption::VALUE_REQUIRED, InputOption::VALUE_NONE];
         BrokerOptions::addOptions($this->setHelp(self::HELP)
             ->addUsage('show thumbnails')
-            ->addArgument('action', InputArgument::REQUIRED, 'show, cancel, retry, delete or purge')
-            ->addArgument('queue', InputArgument::REQUIRED, 'The name of the queue')
+            ->addArgument('action', InputArgument::REQUIRED, 'list, show, cancel, retry, delete or purge')
+            ->addArgument('queue', InputArgument::OPTIONAL, 'The name of the queue, except for list')
             ->addArgument(
                 'id',
                 InputArgument::IS_ARRAY,
@@ -94,6 +102,7 @@ final class QueueCommand extends Command
         $manager = new QueueManager($options->broker, $options->queue);
 
         return match ($options->action) {
+            QueueAction::List => self::printList($manager->list(), $options, $output),
             QueueAction::Show => isset($options->ids[0])
                 ? self::showJob($manager->job($options->ids[0]), $options, $output)
                 : self::show($manager->report($options->statuses, $options->limit), $options, $output),
@@ -102,6 +111,17 @@ final class QueueCommand extends Command
             QueueAction::Delete => self::printCount($manager->delete($options->ids), 'deleted', $options, $output),
             QueueAction::Purge => self::printCount($manager->purge(), 'purged', $options, $output),
         };
+    }
+
+    private static function printList(QueueListReport $report, QueueOptions $options, OutputInterface $output): int
+    {
+        $output->writeln($options->json ? $report->json() : $report->lines(), OutputInterface::OUTPUT_RAW);
+        $errors = $report->errors();
+        foreach ($errors as $error) {
+            fwrite(\STDERR, "{$error}\n");
+        }
+
+        return ExitStatus::ofFailures(min(1, \count($errors)));
     }
 
     private static function show(QueueReport $report, QueueOptions $options, OutputInterface $output): int

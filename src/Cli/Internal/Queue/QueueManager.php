@@ -4,8 +4,11 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Queue;
 
+use Spindle\Cli\Internal\BrokerOptions;
+use Spindle\Cli\Internal\UsageException;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
+use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\JobStatus;
 
 use function Amp\async;
@@ -20,6 +23,31 @@ final class QueueManager
     private const MAX_LOOKUPS = 5;
 
     public function __construct(private readonly Broker $broker, private readonly string $queue) {}
+
+    /**
+     * Returns the report of all queues. If the engine can't read the keys of a queue, the report has the reason.
+     *
+     * @throws BrokerException
+     */
+    public function list(): QueueListReport
+    {
+        $queues = $unreadable = [];
+        foreach ($this->broker->queues() as $queue) {
+            try {
+                $queues[] = [
+                    BrokerOptions::queueName('the name', $queue),
+                    $this->broker->statistics($queue),
+                ];
+            } catch (BrokerUnavailableException $failure) {
+                $unreadable[] = [$queue, $failure->getMessage()];
+            } catch (UsageException) {
+                $unreadable[] = [$queue, 'another program or another version of Spindle has created its keys, because '
+                    . 'the name is not that of a queue'];
+            }
+        }
+
+        return new QueueListReport($queues, $unreadable);
+    }
 
     /**
      * @param list<JobStatus> $statuses

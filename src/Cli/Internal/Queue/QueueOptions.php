@@ -30,6 +30,7 @@ final class QueueOptions
     private const DEFAULT_STATUSES = [JobStatus::Running, JobStatus::Delayed, JobStatus::Dead];
 
     /**
+     * @param string            $queue    '' for {@see QueueAction::List}
      * @param list<string>|null $ids      ids of dead letters, or of the jobs to show or cancel; null without ids
      * @param list<JobStatus>   $statuses statuses of the jobs to show
      */
@@ -55,21 +56,36 @@ final class QueueOptions
                     . UsageException::withoutPassword($action)
                     . "': give "
                     . implode(', ', array_column(QueueAction::cases(), 'value'))
-                    . ', and then the name of the queue',
+                    . ', and then, except for list, the name of the queue',
             );
-        /** @var string $queue */
-        $queue = $input->getArgument('queue');
         self::checkOptions($action, $input);
 
         return new self(
             $action,
-            BrokerOptions::queueName('the name of the queue', $queue),
+            self::queue($action, $input),
             BrokerOptions::broker($given),
             self::ids($action, $given, $input),
             self::statuses($input),
             self::limit($given),
             $given->flag('json'),
         );
+    }
+
+    private static function queue(QueueAction $action, InputInterface $input): string
+    {
+        /** @var string|null $queue */
+        $queue = $input->getArgument('queue');
+        if ($action === QueueAction::List) {
+            return $queue === null ? '' : throw new UsageException(
+                "argument '" . UsageException::withoutPassword($queue) . "': spindle queue list accepts no queue",
+            );
+        }
+
+        return $queue === null
+            ? throw new UsageException(
+                "spindle queue {$action->value}: give the name of a queue; spindle queue list prints the names",
+            )
+            : BrokerOptions::queueName('the name of the queue', $queue);
     }
 
     private static function checkOptions(QueueAction $action, InputInterface $input): void

@@ -116,7 +116,7 @@ final class QueueReport
             $cell = static fn(string $column): string => self::cell($column, $details[$column] ?? '');
             $rows[] = [TerminalText::escape(Job::givenId($id)), ...array_map($cell, $columns)];
         }
-        $lines = self::aligned($rows);
+        $lines = array_map(static fn(string $line): string => "  {$line}", AlignedRows::lines($rows));
         $more = ($this->statistics[$status->value] ?? 0) - \count($jobs);
 
         return $more > 0 ? [...$lines, "  and {$more} more (see --limit)"] : $lines;
@@ -132,23 +132,5 @@ final class QueueReport
             $column === 'reason' => TerminalText::escape(explode("\n", (string) $value, 2)[0]),
             default => TerminalText::escape((string) $value),
         };
-    }
-
-    /**
-     * @param non-empty-list<non-empty-list<string>> $rows
-     *
-     * @return list<string>
-     */
-    private static function aligned(array $rows): array
-    {
-        $widths = array_map(
-            static fn(int $column): int => max(0, ...array_map(\strlen(...), array_column($rows, $column))),
-            array_keys($rows[0]),
-        );
-
-        return array_map(
-            static fn(array $row): string => '  ' . rtrim(implode('  ', array_map(str_pad(...), $row, $widths))),
-            $rows,
-        );
     }
 }

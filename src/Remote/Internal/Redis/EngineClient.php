@@ -251,6 +251,16 @@ final class EngineClient
         }
     }
 
+    /**
+     * @return list<string>
+     *
+     * @throws BrokerException
+     */
+    public function queueNames(): array
+    {
+        return QueueNames::scan($this->connection(), (string) $this->address, self::keyPrefix('*'));
+    }
+
     private static function keyPrefix(string $queue): string
     {
         return "spindle:{{$queue}}:";

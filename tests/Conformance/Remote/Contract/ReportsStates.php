@@ -36,6 +36,20 @@ trait ReportsStates
         }
     }
 
+    public function testAQueueIsNamedAsSoonAsItHasHadAJobOrAnAgent(): void
+    {
+        $queues = fn(): array => array_values(array_filter(
+            $this->broker()->queues(),
+            fn(string $name): bool => str_starts_with($name, $this->queue()),
+        ));
+        self::assertSame([], $queues());
+        $this->broker()->renewLease("{$this->queue()}-b", 'owner', 60.0, true, '{}');
+        $this->submit('one');
+        self::assertSame([$this->queue(), "{$this->queue()}-b"], $queues());
+        $this->broker()->cancel($this->queue(), ['one']);
+        self::assertSame([$this->queue(), "{$this->queue()}-b"], $queues());
+    }
+
     public function testFiguresTellWhereEachJobIs(): void
     {
         $this->submit(
