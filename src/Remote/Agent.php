@@ -235,6 +235,7 @@ final class Agent implements Lifecycle, Statistics
      * - `done_total`: jobs with a result; `dead_total`: jobs that this agent has made dead letters. `spindle queue
      *   show` reports the dead letters of all agents as `died`, or as `died_total` with `--json`
      * - `retried_total`: failed or crashed attempts after which the job is tried again
+     * - `postponed_total`: runs of tasks that threw a {@see \Spindle\Worker\RetryLaterException}, and run again later
      * - `crashed_total`: attempts whose worker or launcher crashed; most of them also count as retried or dead
      * - `cancelled_total`: jobs that were cancelled after this agent had claimed them
      * - `released_total`: jobs that were given back without an attempt, for example because the agent stops, has more

@@ -307,12 +307,13 @@ interface Broker
      * - running: owner, claim_number, crashes, failures, since (time of the claim)
      * - waiting: since (time at which the job became claimable)
      * - delayed: due (end of the delay), crashes, failures
+     * - running and delayed jobs that were postponed: postponed_since, the time of the first postponement
      * - dead: died; and reason, attempts and owner, from the JSON in {@see Settlement::$reason}. Without an $id, only
      *   the first line of the reason, at most 500 bytes
      *
-     * The values of `since`, `due` and `died` are Unix times in milliseconds, by the engine's clock. Waiting jobs are
-     * in the order in which they are claimed, delayed jobs in the order in which they become claimable, and dead
-     * letters latest first. Blocked jobs are not listed.
+     * The values of `since`, `postponed_since`, `due` and `died` are Unix times in milliseconds, by the engine's clock.
+     * Waiting jobs are in the order in which they are claimed, delayed jobs in the order in which they become
+     * claimable, and dead letters latest first. Blocked jobs are not listed.
      *
      * With an $id, returns only this job, if it has the status. The details include exclusive_key if the job has one.
      * A waiting job then has `crashes` and `failures` instead of `since`. A blocked job also has blocked = 1.

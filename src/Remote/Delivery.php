@@ -21,6 +21,8 @@ final class Delivery
      * @param int    $oversizeBytes size of a frame that is too large for the owner; otherwise 0
      * @param int    $refusals      number of earlier claims that ended with a refusal; MAX_REFUSALS for more, or if
      *                              another owner has refused the job or lacked its code
+     * @param int    $postponedSeconds seconds since a claim was settled with SettlementKind::Postpone for the first
+     *                              time; 0 without such a claim
      */
     public function __construct(
         public readonly string $id,
@@ -33,5 +35,6 @@ final class Delivery
         public readonly string $frame,
         public readonly int $oversizeBytes = 0,
         public readonly int $refusals = 0,
+        public readonly int $postponedSeconds = 0,
     ) {}
 }

@@ -28,6 +28,9 @@ enum SettlementKind: int
     /** The agent lacks code of the task. The job is retried, by another agent if there is one. */
     case RetryElsewhere = 7;
 
+    /** The task wants to run again later ({@see \Spindle\Worker\RetryLaterException}). This is no failed attempt. */
+    case Postpone = 8;
+
     /** Returns the name of the agent's statistic that counts settlements of this kind. */
     public function counter(): string
     {
@@ -36,6 +39,7 @@ enum SettlementKind: int
             self::Dead => 'dead_total',
             self::Retry, self::RetryElsewhere => 'retried_total',
             self::Release, self::Refused => 'released_total',
+            self::Postpone => 'postponed_total',
             self::Cancelled => 'cancelled_total',
         };
     }

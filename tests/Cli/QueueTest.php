@@ -80,6 +80,27 @@ final class QueueTest extends TestCase
         self::assertSame(['dead-2', 'dead'], [$job['id'] ?? null, $job['status'] ?? null]);
     }
 
+    public function testAPostponedJobIsShownWithTheTimeOfItsFirstPostponement(): void
+    {
+        $queue = self::newQueue();
+        self::broker()->submit($queue, [new Job('one', 'frame')], 10_000, '', false);
+        self::broker()->renewLease($queue, self::OWNER, 60.0, true, '{}');
+        self::broker()->settleAndClaim($queue, self::OWNER, [], 1, 60.0);
+        $postponed = new Settlement('one', 1, SettlementKind::Postpone, delay: 3600.0);
+        self::broker()->settleAndClaim($queue, self::OWNER, [$postponed], 0, 60.0);
+
+        $time = '\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ';
+        self::assertMatchesRegularExpression(
+            "~ 0 requeued from lost agents, 1 postponed\ndelayed\n"
+            . "  id   due +crashes  failures  postponed_since\n  one  {$time}  0        0         {$time}\n$~D",
+            $this->ranRemote(['queue', 'show', $queue, '--no-ansi'])->getOutput(),
+        );
+        self::assertMatchesRegularExpression(
+            "~^postponed_since  {$time}\n~m",
+            $this->ranRemote(['queue', 'show', $queue, 'one'])->getOutput(),
+        );
+    }
+
     public function testAJobIsShownWithItsStatusAndItsKey(): void
     {
         $queue = self::newQueue();

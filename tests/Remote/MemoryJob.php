@@ -18,6 +18,7 @@ final class MemoryJob
     public int $number = 0;
     public int $crashes = 0;
     public int $failures = 0;
+    public ?float $postponedSince = null;
     public bool $cancelled = false;
     public bool $lost = false;
     public bool $streamed = false;

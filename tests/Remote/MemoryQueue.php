@@ -87,6 +87,7 @@ final class MemoryQueue
         'died_total' => 0,
         'cancelled_total' => 0,
         'retried_total' => 0,
+        'postponed_total' => 0,
         'released_total' => 0,
         'lost_total' => 0,
         'stale_total' => 0,
@@ -309,6 +310,7 @@ final class MemoryQueue
             unset($agent->jobs[$job->id]);
             $kind = $settlement->kind;
             $job->refusals += $kind === SettlementKind::Refused ? 1 : 0;
+            $job->postponedSince ??= $kind === SettlementKind::Postpone ? $this->engine->now() : null;
             if ($kind === SettlementKind::Refused || $kind === SettlementKind::RetryElsewhere) {
                 $job->refusedBy = $owner;
             }
@@ -354,7 +356,7 @@ final class MemoryQueue
         );
 
         return array_values(array_map(
-            static fn(MemoryJob $job): Delivery => self::delivery($job, $maxFrameBytes),
+            fn(MemoryJob $job): Delivery => $this->delivery($job, $maxFrameBytes),
             $unknown,
         ));
     }
@@ -473,6 +475,7 @@ final class MemoryQueue
                     'crashes' => $job->crashes,
                     'failures' => $job->failures,
                     'since' => self::milliseconds($job->since),
+                    ...self::postponement($job),
                 ],
                 array_filter($this->jobs, static fn(MemoryJob $job): bool => $job->status === 'running'),
             ),
@@ -481,6 +484,7 @@ final class MemoryQueue
                     'due' => self::milliseconds($job->due),
                     'crashes' => $job->crashes,
                     'failures' => $job->failures,
+                    ...self::postponement($job),
                 ],
                 $this->inOrderOfDelay(),
             ),
@@ -506,7 +510,11 @@ final class MemoryQueue
         }
         $job = $this->jobs[$id] ?? $this->dead[$id][0];
         $details = match ($status) {
-            JobStatus::Waiting => ['crashes' => $job->crashes, 'failures' => $job->failures],
+            JobStatus::Waiting => [
+                'crashes' => $job->crashes,
+                'failures' => $job->failures,
+                ...self::postponement($job),
+            ],
             JobStatus::Dead => self::deadDetails($this->dead[$id]),
             default => $this->list($status, \PHP_INT_MAX)[$id],
         };
@@ -515,6 +523,12 @@ final class MemoryQueue
         }
 
         return [$id => $job->key === '' ? $details : [...$details, 'exclusive_key' => $job->key]];
+    }
+
+    /** @return array<string, int> */
+    private static function postponement(MemoryJob $job): array
+    {
+        return $job->postponedSince === null ? [] : ['postponed_since' => self::milliseconds($job->postponedSince)];
     }
 
     /**
@@ -733,7 +747,7 @@ final class MemoryQueue
                 $job->claim = $first + \count($deliveries);
                 ++$job->number;
                 $agent->jobs[$job->id] = $job;
-                $deliveries[] = self::delivery($job, $maxFrameBytes);
+                $deliveries[] = $this->delivery($job, $maxFrameBytes);
             }
         }
 
@@ -748,7 +762,7 @@ final class MemoryQueue
         $line->enqueue([$job->id, $job->ticket]);
     }
 
-    private static function delivery(MemoryJob $job, int $maxFrameBytes): Delivery
+    private function delivery(MemoryJob $job, int $maxFrameBytes): Delivery
     {
         $isTooLarge = \strlen($job->frame) > $maxFrameBytes;
 
@@ -765,6 +779,7 @@ final class MemoryQueue
             \in_array($job->refusedBy, ['', $job->owner], true)
                 ? min(Delivery::MAX_REFUSALS, $job->refusals)
                 : Delivery::MAX_REFUSALS,
+            (int) ($this->engine->now() - ($job->postponedSince ?? $this->engine->now())),
         );
     }
 

@@ -18,6 +18,7 @@ final class AgentPools
     public array $counters = [
         'done_total' => 0,
         'retried_total' => 0,
+        'postponed_total' => 0,
         'dead_total' => 0,
         'cancelled_total' => 0,
         'released_total' => 0,

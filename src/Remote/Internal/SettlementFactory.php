@@ -20,6 +20,7 @@ use Spindle\Remote\SettlementKind;
 use Spindle\Remote\SigningKeys;
 use Spindle\Worker\PortableOutcome;
 use Spindle\Worker\PortableTask;
+use Spindle\Worker\RetryLaterException;
 use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\Thrown;
 use Spindle\Worker\UnserializableException;
@@ -152,23 +153,8 @@ final class SettlementFactory
 
             return $this->failedAttempt($job, $outcome, 1, $job->body->named($reason));
         }
-        $isUnreadable = PortableOutcome::isUnreadable($outcome);
-        $attempts = $job->body->retryPolicy->maxAttempts;
-        $isMissingCode = preg_match(self::MISSING_CODE_PATTERN, $thrown->message) === 1
-            && ($isUnreadable || $thrown->isA(\Error::class));
-        if ($isMissingCode && \strlen($outcome) <= self::MAX_NOTED_BYTES) {
-            $outcome = PortableOutcome::withNote($outcome, " (on the agent {$this->owner})");
-        }
-        [$maxAttempts, $retry] = match (true) {
-            // Another agent possibly has the class or function that this agent lacks.
-            $isMissingCode => [$isUnreadable ? max(2, $attempts) : $attempts, SettlementKind::RetryElsewhere],
-            $thrown->isA(NoRetry::class) => [1, SettlementKind::Retry],
-            default => [$attempts, SettlementKind::Retry],
-        };
 
-        $reason = $job->body->named(self::reasonOf($thrown));
-
-        return $this->failedAttempt($job, $outcome, $maxAttempts, $reason, $retry, self::place($thrown));
+        return $this->ofThrown($job, $outcome, $thrown);
     }
 
     /** Returns the settlement of a command that has a result. Any exit status is a result. */
@@ -239,6 +225,51 @@ final class SettlementFactory
         return $this->keys->seal(FrameKind::Item, $this->queue, $delivery->id, $delivery->claimNumber, $body);
     }
 
+    private function ofThrown(ClaimedJob $job, string $outcome, Thrown $thrown): Settlement
+    {
+        $minDelay = RetryLaterException::delayOf($thrown);
+        $isFirstDay = $job->delivery->postponedSeconds < RetryLaterException::MAX_TOTAL_SECONDS;
+        if ($minDelay !== null && $isFirstDay && !$job->hasItems()) {
+            return $this->postponed($job->delivery, $minDelay);
+        }
+        $isUnreadable = PortableOutcome::isUnreadable($outcome);
+        $attempts = $job->body->retryPolicy->maxAttempts;
+        $isMissingCode = preg_match(self::MISSING_CODE_PATTERN, $thrown->message) === 1
+            && ($isUnreadable || $thrown->isA(\Error::class));
+        if ($isMissingCode && \strlen($outcome) <= self::MAX_NOTED_BYTES) {
+            $outcome = PortableOutcome::withNote($outcome, " (on the agent {$this->owner})");
+        }
+        [$maxAttempts, $retry] = match (true) {
+            // Another agent possibly has the class or function that this agent lacks.
+            $isMissingCode => [$isUnreadable ? max(2, $attempts) : $attempts, SettlementKind::RetryElsewhere],
+            $thrown->isA(NoRetry::class) => [1, SettlementKind::Retry],
+            default => [$attempts, SettlementKind::Retry],
+        };
+
+        $reason = $job->body->named(self::reasonOf($thrown));
+
+        return $this->failedAttempt(
+            $job,
+            $outcome,
+            $maxAttempts,
+            $reason,
+            $retry,
+            self::place($thrown),
+            $minDelay ?? 0.0,
+        );
+    }
+
+    private function postponed(Delivery $delivery, float $delay): Settlement
+    {
+        return $this->settlement(
+            $delivery,
+            SettlementKind::Postpone,
+            $delivery->crashes,
+            $delivery->failures,
+            max(self::MIN_RETRY_DELAY, $delay),
+        );
+    }
+
     /** Returns the exception and its previous exceptions, one after the other, and then the trace of the exception. */
     private static function reasonOf(Thrown $thrown): string
     {
@@ -296,12 +327,13 @@ final class SettlementFactory
         string $reason,
         SettlementKind $retry = SettlementKind::Retry,
         string $place = '',
+        float $minDelay = 0.0,
     ): Settlement {
         $failures = $job->delivery->failures + 1;
         if ($job->hasItems() || $failures >= $maxAttempts) {
             return $this->deadTask($job, $job->attempt(), $outcome, $reason, $place);
         }
-        $delay = $job->body->retryPolicy->delayAfter($failures);
+        $delay = max($minDelay, $job->body->retryPolicy->delayAfter($failures));
         $this->log->add($job->delivery->id, $job->attempt(), $reason, $delay, $place);
 
         return $this->settlement(

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Spindle\Internal\Clock;
+
 /** Tasks of one source (a map, or the submissions) that a worker gets in one frame and runs one after the other. */
 final class Batch
 {
@@ -37,6 +39,7 @@ final class Batch
      * @param int $crashes number of crashes in earlier attempts; 0 for several tasks, because a retry has one task
      * @param float $bytesEach mean size of an argument, in bytes
      * @param bool $integers whether all tasks are integers
+     * @param float|null $postponedSince time of {@see Clock::now()} of the task's first RetryLaterException
      */
     public function __construct(
         public readonly Source $source,
@@ -48,6 +51,7 @@ final class Batch
         public readonly int $crashes = 0,
         public readonly float $bytesEach = 0.0,
         public readonly bool $integers = false,
+        public readonly ?float $postponedSince = null,
     ) {
         $this->limit = \count($tasks);
     }
@@ -65,12 +69,32 @@ final class Batch
             $this->crashes + $crashes,
             $this->bytesEach,
             $this->integers,
+            $this->postponedSince,
         );
     }
 
     public function retry(int $index, bool $crashed): self
     {
         return $this->slice($index, $index + 1, 1, $crashed ? 1 : 0);
+    }
+
+    /** Returns a batch of one task, which is run again without a further attempt. */
+    public function postpone(int $index): self
+    {
+        $task = $this->slice($index, $index + 1);
+
+        return new self(
+            $task->source,
+            $task->first,
+            $task->tasks,
+            $task->keys,
+            $task->packed,
+            $task->attempt,
+            $task->crashes,
+            $task->bytesEach,
+            $task->integers,
+            $this->postponedSince ?? Clock::now(),
+        );
     }
 
     /** Returns the input key of a map's task; null for a submission. */

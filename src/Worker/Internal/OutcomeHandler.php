@@ -5,8 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Internal\Clock;
 use Spindle\Worker\ResultBudget;
+use Spindle\Worker\RetryLaterException;
 use Spindle\Worker\TaskException;
+use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\TaskRetryPolicy;
 use Spindle\Worker\WorkerCrashedException;
 
@@ -206,8 +209,8 @@ final class OutcomeHandler
      */
     private function handleThrown(Batch $batch, int $index, \Closure $createFailure): void
     {
-        $isLastAttempt = $batch->attempt > $this->retry->retries;
-        if ($isLastAttempt || !$this->retryIfAllowed($batch, $index, $createFailure(false), false)) {
+        $hasRetries = $this->retry->retries > 0;
+        if (!$hasRetries || !$this->retryIfAllowed($batch, $index, $createFailure(false), false)) {
             EventLoop::queue(static fn() => $batch->source->failed($batch, $index, $createFailure(true)));
         }
     }
@@ -239,13 +242,30 @@ final class OutcomeHandler
     {
         $task = $batch->tasks[$index];
         $isWanted = !$batch->source->isAbandoned() && !($task instanceof Submission && $task->cancelled !== null);
-        $isRetried = $failure instanceof TaskException && $isWanted && !$batch->isPinned
-            && $this->retry->shouldRetry($failure, $batch->attempt, $batch->crashes + ($crashed ? 1 : 0));
+        if (!$failure instanceof TaskException || !$isWanted || $batch->isPinned) {
+            return false;
+        }
+        $minDelay = $failure instanceof TaskFailedException ? RetryLaterException::delayOf($failure->thrown) : null;
+        if ($minDelay !== null && $this->mayPostpone($batch)) {
+            $this->backlog->addDelayed($batch->postpone($index), $minDelay);
+
+            return true;
+        }
+        $isRetried = $this->retry->shouldRetry($failure, $batch->attempt, $batch->crashes + ($crashed ? 1 : 0));
         if ($isRetried) {
-            $this->backlog->addDelayed($batch->retry($index, $crashed), $this->retry->delayAfter($batch->attempt));
+            $delay = max($minDelay ?? 0.0, $this->retry->delayAfter($batch->attempt));
+            $this->backlog->addDelayed($batch->retry($index, $crashed), $delay);
         }
 
         return $isRetried;
+    }
+
+    private function mayPostpone(Batch $batch): bool
+    {
+        $since = $batch->postponedSince;
+
+        return $this->retry->retries > 0
+            && ($since === null || Clock::now() - $since < RetryLaterException::MAX_TOTAL_SECONDS);
     }
 
     private function crashFailure(

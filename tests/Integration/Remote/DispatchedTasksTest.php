@@ -41,6 +41,7 @@ use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\RunsAgents;
 use Spindle\Tests\TidyTestCase;
 use Spindle\Tests\Unit\Remote\RecordedLog;
+use Spindle\Worker\RetryLaterException;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerPoolOptions;
@@ -211,6 +212,44 @@ final class DispatchedTasksTest extends TidyTestCase
 
         self::assertSame('done', $executor->attach($id)->await());
         self::assertSame(["1 {$id}", "2 {$id}", "3 {$id}"], $gate->names());
+    }
+
+    public function testATaskThatAsksForItRunsAgainLaterWithoutUsingAnAttempt(): void
+    {
+        $gate = new Gate($this->path('gate'));
+        $executor = $this->executor(JobRetryPolicy::none());
+        $this->agent($this->queue);
+        $id = $executor->dispatch(static function () use ($gate): string {
+            $gate->say(hrtime(true) . ' ' . TaskContext::current()->attempt);
+
+            return \count($gate->names()) === 3 ? 'done' : throw new RetryLaterException(0.1, 'the lock is taken');
+        }, exclusiveKey: 'customer 5');
+
+        self::assertSame('done', $executor->attach($id)->await());
+        $runs = array_map(static fn(string $run): array => explode(' ', $run), $gate->names());
+        self::assertSame(['1', '1', '1'], array_column($runs, 1));
+        self::assertGreaterThan(0.1, ((int) $runs[1][0] - (int) $runs[0][0]) / 1e9);
+        $statistics = (new RedisBroker(Redis::shared()->url()))->statistics($this->queue);
+        self::assertSame([2, 0, 1], [
+            $statistics['postponed_total'],
+            $statistics['retried_total'],
+            $statistics['done_total'],
+        ]);
+    }
+
+    public function testAGeneratorThatHasYieldedIsNotRunAgainLater(): void
+    {
+        $executor = $this->executor();
+        $this->agent($this->queue);
+        $items = $executor->submit(static function (): \Generator {
+            yield 'item';
+
+            throw new RetryLaterException(0.0);
+        })->await();
+
+        $this->expectException(TaskFailedException::class);
+        $this->expectExceptionMessage('The task asked to run again in 0 s');
+        iterator_to_array($items);
     }
 
     public function testARetryWithoutADelayRunsAfterTheJobsThatWait(): void

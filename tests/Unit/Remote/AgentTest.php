@@ -27,7 +27,9 @@ use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\ClaimResult;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Internal\AgentPools;
+use Spindle\Remote\Internal\ClaimedJob;
 use Spindle\Remote\Internal\FailedJobLog;
+use Spindle\Remote\Internal\JobBody;
 use Spindle\Remote\Internal\SettlementFactory;
 use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\Job;
@@ -49,6 +51,7 @@ use Spindle\Tests\VirtualTime;
 use Spindle\Worker\Executor;
 use Spindle\Worker\PortableOutcome;
 use Spindle\Worker\ResultBudget;
+use Spindle\Worker\RetryLaterException;
 use Spindle\Worker\TaskTimeoutException;
 
 use function Amp\async;
@@ -393,6 +396,33 @@ final class AgentTest extends TidyTestCase
             $agent->close();
         }
         await($ended);
+    }
+
+    public function testATaskThatRunsAgainLaterForADayHasFailed(): void
+    {
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $settlements = new SettlementFactory($keys, 'queue', 'owner', 100, new FailedJobLog(new NullLogger(), 'queue'));
+        $body = JobBody::read(JobBody::ofTask(JobBody::head(new JobRetryPolicy(2), null, 'code'), null));
+        $settle = static function (int $failures, int $postponedSeconds) use ($settlements, $body): Settlement {
+            $delivery = new Delivery('id', 9, 2, $failures, false, false, false, '', 0, 0, $postponedSeconds);
+            $outcome = PortableOutcome::threw(new RetryLaterException(30.0, 'HTTP 429'));
+
+            return $settlements->ofTask(new ClaimedJob($delivery, $body, 1), $outcome);
+        };
+
+        $postponed = $settle(1, 86_399);
+        self::assertSame(
+            [SettlementKind::Postpone, 2, 1, 30.0],
+            [$postponed->kind, $postponed->crashes, $postponed->failures, $postponed->delay],
+        );
+        $retried = $settle(0, 86_400);
+        self::assertSame(
+            [SettlementKind::Retry, 2, 1, 30.0],
+            [$retried->kind, $retried->crashes, $retried->failures, $retried->delay],
+        );
+        $dead = $settle(1, 86_400);
+        self::assertSame(SettlementKind::Dead, $dead->kind);
+        self::assertStringContainsString('The task asked to run again in 30 s: HTTP 429', $dead->reason);
     }
 
     public function testARefusalIsNoFailedAttempt(): void

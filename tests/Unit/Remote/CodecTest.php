@@ -51,7 +51,7 @@ final class CodecTest extends TidyTestCase
             SettlementKind::cases(),
         );
         $expected = '';
-        foreach ([1, 2, 3, 4, 5, 6, 7] as $kind) {
+        foreach ([1, 2, 3, 4, 5, 6, 7, 8] as $kind) {
             // <Bc0I4BI4I4dI4c0I4c0
             $expected .= self::named('id')
                 . pack('VCVVe', 7, $kind, 2, 3, 250)
@@ -87,8 +87,8 @@ final class CodecTest extends TidyTestCase
         $packed = '';
         foreach ([...range(0, 7), 64, 129, 198] as $flags) {
             $frame = str_repeat(self::BYTES, $flags);
-            // <Bc0I4I4I4BI4c0
-            $packed .= self::named("job-{$flags}") . pack('VVVC', 0xffffffff, 2, 3, $flags) . self::string($frame);
+            // <Bc0I4I4I4BI4I4c0
+            $packed .= self::named("job-{$flags}") . pack('VVVCV', 0xffffffff, 2, 3, $flags, 7) . self::string($frame);
             $expected[] = new Delivery(
                 "job-{$flags}",
                 0xffffffff,
@@ -100,6 +100,7 @@ final class CodecTest extends TidyTestCase
                 $frame,
                 0,
                 intdiv($flags, 64),
+                7,
             );
         }
 
@@ -184,7 +185,7 @@ final class CodecTest extends TidyTestCase
         yield 'ids' => [pack('V', 1) . self::named('id'), Codec::decodeIds(...)];
         yield 'strings' => [self::string('text'), Codec::decodeStrings(...)];
         yield 'deliveries' => [
-            self::named('id') . pack('VVVC', 1, 2, 3, 0) . self::string('frame'),
+            self::named('id') . pack('VVVCV', 1, 2, 3, 0, 0) . self::string('frame'),
             static fn(string $answer): array => Codec::decodeDeliveries($answer, 0),
         ];
         yield 'states' => [

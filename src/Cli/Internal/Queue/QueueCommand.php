@@ -47,7 +47,8 @@ final class QueueCommand extends Command
         <comment>Output of show</comment>
           waiting  jobs that an agent can claim, and how long the oldest has waited
           running  jobs that an agent has claimed; "owner" is the name of this agent
-          delayed  jobs that wait until their delay is over, or for a retry
+          delayed  jobs that wait until their delay is over, or for a retry. If a task
+                   has asked to run again later, "postponed_since" is the first time
           blocked  jobs that wait because a job with the same exclusive key runs
           dead     dead letters: jobs that failed for good
           After the counts, running, delayed and dead jobs are listed, at most --limit

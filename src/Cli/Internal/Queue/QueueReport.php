@@ -12,7 +12,7 @@ use Spindle\Remote\JobStatus;
 /** The report of `spindle queue show`, as text or as JSON. Control characters in values are escaped. */
 final class QueueReport
 {
-    private const TIME_COLUMNS = ['since', 'due', 'died'];
+    private const TIME_COLUMNS = ['since', 'due', 'died', 'postponed_since'];
 
     /** Columns after the id, by status. The reason is last, because it can contain spaces. */
     private const COLUMNS = [
@@ -93,12 +93,14 @@ final class QueueReport
 
         $numbers = array_map($statistic, [...array_keys($remarks), 'submitted_total', 'agents']);
         $isUnused = array_sum($numbers) === 0;
+        $postponed = $statistic('postponed_total');
 
         return [
             ...$lines,
             "  in all   {$statistic('submitted_total')} submitted, {$statistic('done_total')} done, "
                 . "{$statistic('died_total')} died, {$statistic('cancelled_total')} cancelled; "
-                . "{$statistic('retried_total')} retried, {$statistic('lost_total')} requeued from lost agents",
+                . "{$statistic('retried_total')} retried, {$statistic('lost_total')} requeued from lost agents"
+                . ($postponed > 0 ? ", {$postponed} postponed" : ''),
             ...($isUnused ? ["  {$this->queue} never had a job, and no agent serves it. Is this name correct?"] : []),
         ];
     }
@@ -110,7 +112,8 @@ final class QueueReport
      */
     private function table(JobStatus $status, array $jobs): array
     {
-        $columns = self::COLUMNS[$status->value];
+        $isPostponed = array_column($jobs, 'postponed_since') !== [];
+        $columns = [...self::COLUMNS[$status->value], ...($isPostponed ? ['postponed_since'] : [])];
         $rows = [['id', ...$columns]];
         foreach ($jobs as $id => $details) {
             $cell = static fn(string $column): string => self::cell($column, $details[$column] ?? '');

@@ -11,7 +11,7 @@ use Spindle\Remote\JobStatus;
 /** The report of `spindle queue show` about one job, as text or as JSON. Control characters in values are escaped. */
 final class QueuedJobReport
 {
-    private const TIMES = ['since', 'due', 'died'];
+    private const TIMES = ['since', 'due', 'died', 'postponed_since'];
 
     /** Order of details in the text. The reason comes last: it can have many lines, such as an exception's trace. */
     private const ORDER = [...self::TIMES, 'owner', 'claim_number', 'attempts', 'crashes', 'failures', 'exclusive_key'];

@@ -166,9 +166,9 @@ final class Codec
         for ($end = \strlen($packed); $at < $end; $at += $size) {
             $length = \ord($packed[$at]);
             $id = substr($packed, $at + 1, $length);
-            $at += $length + 18;
-            /** @var array{n: int, c: int, f: int, g: int, s: int} $head */
-            $head = $at <= $end ? unpack('Vn/Vc/Vf/Cg/Vs', $packed, $at - 17) : throw self::malformed();
+            $at += $length + 22;
+            /** @var array{n: int, c: int, f: int, g: int, p: int, s: int} $head */
+            $head = $at <= $end ? unpack('Vn/Vc/Vf/Cg/Vp/Vs', $packed, $at - 21) : throw self::malformed();
             $size = $head['s'];
             $frame = $at + $size <= $end ? substr($packed, $at, $size) : throw self::malformed();
             $isTooLarge = ($head['g'] & self::TOO_LARGE) !== 0;
@@ -183,6 +183,7 @@ final class Codec
                 $isTooLarge ? '' : $frame,
                 $isTooLarge ? (int) $frame : 0,
                 $head['g'] >> self::REFUSAL_SHIFT,
+                $head['p'],
             );
         }
 

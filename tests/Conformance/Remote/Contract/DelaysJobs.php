@@ -37,6 +37,55 @@ trait DelaysJobs
         self::assertSame([2, 1], [$delivery->claimNumber, $delivery->failures]);
     }
 
+    public function testAPostponedJobKeepsItsNumbersAndTheTimeOfItsFirstPostponement(): void
+    {
+        $this->submit(new Job('job', 'frame', 'key'), new Job('same-key', 'frame', 'key'));
+        $owner = $this->join('a');
+        $this->giveBack($owner, $this->claimOne('a'), SettlementKind::Retry, 1, 2, 0.001);
+        $this->end('a', $this->claimSoon('a'));
+        $first = $this->claimSoon('a');
+        self::assertSame([1, 2, 0], [$first->crashes, $first->failures, $first->postponedSeconds]);
+
+        $this->giveBack('a', $first, SettlementKind::Postpone, 1, 2, self::SHORT);
+        self::assertSame(['job'], $this->listed(JobStatus::Delayed));
+        $since = $this->broker()->listJobs($this->queue(), JobStatus::Delayed, 1)['job']['postponed_since'] ?? null;
+        self::assertGreaterThan(0, $since);
+        $second = $this->claimSoon('a');
+        self::assertSame([1, 2], [$second->crashes, $second->failures]);
+        self::assertGreaterThan($first->claimNumber, $second->claimNumber);
+
+        $this->giveBack('a', $second, SettlementKind::Postpone, 1, 2, 60.0);
+        $details = $this->broker()->listJobs($this->queue(), JobStatus::Delayed, 1, 'job')['job'] ?? [];
+        self::assertSame([1, 2, $since], [$details['crashes'], $details['failures'], $details['postponed_since']]);
+        self::assertSame([2, 1], $this->statistics('postponed_total', 'retried_total'));
+    }
+
+    public function testTheTimeSinceTheFirstPostponementIsCountedAlsoAfterALostLease(): void
+    {
+        $this->submit('job');
+        $this->giveBack($this->join('a'), $this->claimOne('a'), SettlementKind::Postpone);
+        $this->claimSoon($this->join('b'));
+        $this->broker()->releaseLease($this->queue(), 'b');
+        $this->join('c');
+
+        Eventually::holds(function (): bool {
+            $delivery = $this->claimSoon('c');
+            $this->giveBack('c', $delivery);
+
+            return $delivery->postponedSeconds > 0;
+        }, 'a second has passed', 20.0);
+    }
+
+    public function testAPostponedJobThatWasCancelledIsClaimedAtOnce(): void
+    {
+        $this->submit('job');
+        $delivery = $this->claimOne($this->join('a'));
+        $this->broker()->cancel($this->queue(), ['job']);
+        $this->giveBack('a', $delivery, SettlementKind::Postpone, 0, 0, 3600.0);
+
+        self::assertTrue($this->claimSoon('a')->cancelled);
+    }
+
     public function testALongDelayIsNotOver(): void
     {
         $this->submit(new Job('job', 'frame', delay: 3e7));

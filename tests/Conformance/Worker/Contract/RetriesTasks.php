@@ -12,6 +12,7 @@ use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Conformance\Worker\Task\WorkerTasks;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
+use Spindle\Worker\RetryLaterException;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskException;
 use Spindle\Worker\TaskFailedException;
@@ -172,6 +173,55 @@ trait RetriesTasks
         )->await();
 
         self::assertGreaterThanOrEqual(0.29, $end - $start);
+    }
+
+    public function testATaskThatAsksForItRunsAgainLaterWithoutUsingAnAttempt(): void
+    {
+        $runs = $this->path('runs');
+        $task = static function (int $i) use ($runs): int {
+            file_put_contents($runs, "{$i} " . TaskContext::current()->attempt . "\n", \FILE_APPEND);
+            $count = substr_count((string) file_get_contents($runs), "{$i} ");
+
+            return $i === 1 && $count < 4 ? throw new RetryLaterException(0.0, 'HTTP 429') : $i;
+        };
+        $results = new Collected($this->pool(1, self::atOnce(1))->map([0, 1, 2], $task));
+
+        self::assertNull($results->thrown);
+        self::assertSame([0, 1, 2], $results->values);
+        $lines = Text::lines($runs);
+        sort($lines);
+        self::assertSame(['0 1', '1 1', '1 1', '1 1', '1 1', '2 1'], $lines);
+    }
+
+    public function testATaskThatRunsAgainLaterWaitsForTheDelayAndCanBeCancelled(): void
+    {
+        $pool = $this->pool(1, new TaskRetryPolicy(1, onThrow: false));
+        $runs = $this->path('runs');
+        $cancellation = new DeferredCancellation();
+        $later = $pool->submit(static function () use ($runs): never {
+            file_put_contents($runs, "run\n", \FILE_APPEND);
+
+            throw new RetryLaterException(3600.0);
+        }, $cancellation->getCancellation());
+        Eventually::holds(fn(): bool => Text::lines($this->path('runs')) === ['run'], 'the task has run');
+        self::assertUsable($pool);
+        self::assertFalse($later->isComplete());
+        $cancellation->cancel();
+
+        self::failure(CancelledException::class, $later);
+        self::assertSame(['run'], Text::lines($runs));
+    }
+
+    public function testWithoutRetriesATaskDoesNotRunAgainLater(): void
+    {
+        $failed = self::failure(
+            TaskFailedException::class,
+            $this->pool(1)->submit(static fn(): never => throw new RetryLaterException(30.0, 'HTTP 429')),
+        );
+
+        self::assertStringContainsString('The task asked to run again in 30 s: HTTP 429', $failed->getMessage());
+        self::assertInstanceOf(RetryLaterException::class, $failed->getPrevious());
+        self::assertSame(30.0, $failed->getPrevious()->seconds);
     }
 
     public function testADelayedRetryDelaysNoOtherTask(): void

@@ -16,12 +16,15 @@ local function running(packed)
   local record = read(cmsgpack.unpack, packed)
   return record and {
     owner = record[7], claim_number = record[1], crashes = record[2], failures = record[3], since = record[10],
+    postponed_since = record[14],
   } or {reason = UNREADABLE}, record
 end
 local function delayed(id, due)
   local packed = call('HGET', TRIED, id)
   local record = packed and read(cmsgpack.unpack, packed) or {0, 0, 0}
-  return {due = due and tonumber(due), crashes = record[2], failures = record[3]}, record
+  local details = {due = due and tonumber(due), crashes = record[2], failures = record[3]}
+  details.postponed_since = record[8]
+  return details, record
 end
 -- Returns the first line, at most 500 bytes of it. Cuts no UTF-8 character in two.
 local function firstLine(text)

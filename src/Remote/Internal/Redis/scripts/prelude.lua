@@ -35,9 +35,11 @@
 -- cancelled:<id>   '' if the outcome of the job is a cancellation; digest of a job that was cancelled without one
 -- items:<id>       stream of the stored items of a generator
 --
--- A record in "tried" is {claims, crashes, failures, mailbox, key, flags, last owner that refused the job}.
+-- A record in "tried" is {claims, crashes, failures, mailbox, key, flags, last owner that refused the job, time of the
+-- first postponement if the job was ever postponed}.
 -- A record in "running" is {number of the claim, crashes, failures, mailbox, key, flags, owner, stream, entry, time of
--- the claim, last owner that refused the job, sequence number among the owner's claims, listening}. For a generator,
+-- the claim, last owner that refused the job, sequence number among the owner's claims, listening, time of the first
+-- postponement}. For a generator,
 -- listening is '' until a mailbox has received a message about items, and 0 while mailboxes receive such messages.
 -- When no mailbox receives them any more, it is the time of the first lost message.
 local P = KEYS[1]
@@ -248,7 +250,7 @@ end
 
 -- Makes a job claimable again, at once or after `delay` ms. Returns the number of jobs that can be claimed now.
 local function requeue(id, record, delay)
-  local tried = {record[1], record[2], record[3], record[4], record[5], record[6], record[11] or ''}
+  local tried = {record[1], record[2], record[3], record[4], record[5], record[6], record[11] or '', record[14]}
   call('HSET', TRIED, id, cmsgpack.pack(tried))
   if delay > 0 then
     delayJob(id, delay)
@@ -417,7 +419,10 @@ local function encodeDelivery(id, record, frame, maxFrame)
   local flags, content = record[6], frame
   if (record[11] or '') ~= '' and record[11] ~= record[7] then flags = flags % REFUSAL + MAX_REFUSALS * REFUSAL end
   if #frame > maxFrame then flags, content = flags + TOO_LARGE, tostring(#frame) end
-  return struct.pack('<Bc0I4I4I4BI4c0', #id, id, record[1], record[2], record[3], flags, #content, content)
+  local postponed = record[14] and math.max(0, math.floor((now - record[14]) / 1000)) or 0
+  return struct.pack(
+    '<Bc0I4I4I4BI4I4c0', #id, id, record[1], record[2], record[3], flags, postponed, #content, content
+  )
 end
 
 -- Claims up to `want` jobs for an owner. If they do not all fit into an answer, or if too many entries belong to jobs
@@ -470,6 +475,7 @@ local function claim(owner, want, out, first, maxFrame)
           seen[id] = true
           record[1] = record[1] + 1
           record[11], record[12] = record[7] or '', first + given
+          if record[8] then record[13], record[14] = '', record[8] end
           record[7], record[8], record[9], record[10] = owner, stream, entries[i][1], now
           set[#set + 1] = id
           set[#set + 1] = cmsgpack.pack(record)

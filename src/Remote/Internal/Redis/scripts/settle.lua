@@ -4,7 +4,7 @@
 local owner, packed, settlementCount, want = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local first, lastStartable = tonumber(ARGV[6] or 0), ARGV[7] or ''
 local retention, maxFrame = tonumber(ARGV[5]), tonumber(ARGV[8])
-local DONE, DEAD, RETRY, RELEASE, STOPPED, REFUSED, ELSEWHERE = 1, 2, 3, 4, 5, 6, 7
+local DONE, DEAD, RETRY, RELEASE, STOPPED, REFUSED, ELSEWHERE, POSTPONE = 1, 2, 3, 4, 5, 6, 7, 8
 if not hasLease(owner) then return 'lease ended' end
 if lastStartable ~= '' then call('HSET', P .. 'begun', owner, lastStartable) end
 
@@ -45,12 +45,14 @@ if settlementCount > 0 then
       local kind = settlement[2]
       if kind == REFUSED or kind == ELSEWHERE then record[11] = owner end
       if kind == REFUSED and record[6] < MAX_REFUSALS * REFUSAL then record[6] = record[6] + REFUSAL end
-      if kind == RETRY or kind == RELEASE or kind == REFUSED or kind == ELSEWHERE then
+      if kind == POSTPONE then record[14] = record[14] or now end
+      if kind == RETRY or kind == RELEASE or kind == REFUSED or kind == ELSEWHERE or kind == POSTPONE then
         record[2], record[3] = settlement[3], settlement[4]
         if hasFlag(record, CANCELLED) then settlement[5] = 0 end -- the next claim ends the job
         if settlement[5] > 0 then soonest = math.min(soonest, settlement[5]) end
         ready = ready + requeue(id, record, settlement[5]) + unlock(record[5], id)
-        count((kind == RETRY or kind == ELSEWHERE) and 'retried' or 'released', 1)
+        local isRetry = kind == RETRY or kind == ELSEWHERE
+        count(isRetry and 'retried' or kind == POSTPONE and 'postponed' or 'released', 1)
       else
         ended[#ended + 1] = id
         local private = isPrivate(id, record)

@@ -19,8 +19,8 @@ end
 saveCounts()
 add('oldest_ms', oldest or 0)
 local COUNTERS = {
-  'submitted', 'done', 'died', 'cancelled', 'retried', 'released', 'lost', 'stale', 'repaired', 'dead_letters_retried',
-  'forgotten',
+  'submitted', 'done', 'died', 'cancelled', 'retried', 'postponed', 'released', 'lost', 'stale', 'repaired',
+  'dead_letters_retried', 'forgotten',
 }
 for _, name in ipairs(COUNTERS) do
   add(name .. '_total', call('HGET', META, name) or 0)
