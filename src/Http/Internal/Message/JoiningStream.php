@@ -25,4 +25,12 @@ interface JoiningStream extends StreamInterface
      * joins no further pieces.
      */
     public function takeJoined(): string;
+
+    /**
+     * Returns how much longer the body is than announced, once the announced bytes were read; null if no further byte
+     * is known.
+     *
+     * @param int|null $length announced bytes; null if the reader knows no length
+     */
+    public function excess(?int $length): ?LengthExcess;
 }

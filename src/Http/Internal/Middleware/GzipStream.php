@@ -6,8 +6,8 @@ namespace Spindle\Http\Internal\Middleware;
 
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ContentsStream;
-use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Internal\Message\JoiningStream;
+use Spindle\Http\Internal\Message\LengthExcess;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Http\Internal\Message\SingleReader;
 use Spindle\Http\Internal\Message\StreamSize;
@@ -45,6 +45,8 @@ final class GzipStream implements JoiningStream
     private int $offset = 0;
 
     private int $position = 0;
+
+    private ?LengthExcess $excess = null;
 
     private readonly StreamInterface $source;
 
@@ -112,6 +114,11 @@ final class GzipStream implements JoiningStream
         return $bytes;
     }
 
+    public function excess(?int $length): ?LengthExcess
+    {
+        return $this->excess;
+    }
+
     public function eof(): bool
     {
         return $this->ended && $this->offset === \strlen($this->output);
@@ -143,7 +150,8 @@ final class GzipStream implements JoiningStream
             if (!$this->ended) {
                 StreamSize::ensureAtEnd($this->source, $this->size);
             }
-            IterableStream::finish($this->source);
+            $excess = LengthExcess::of($this->source, $this->size);
+            $this->excess ??= $excess;
 
             return '';
         }
@@ -154,6 +162,9 @@ final class GzipStream implements JoiningStream
         $bytes = $this->source instanceof JoiningStream
             ? $this->source->readJoined($length, $this->joinUntil)
             : $this->source->read($length);
+        if ($this->size !== null && \strlen($bytes) > $length) {
+            $this->excess = new LengthExcess($this->size, $this->inputBytes + \strlen($bytes));
+        }
         $bytes = substr($bytes, 0, $length);
         $this->inputBytes += \strlen($bytes);
         if ($bytes === '' && !$this->source->eof()) {

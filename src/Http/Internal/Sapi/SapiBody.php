@@ -28,6 +28,8 @@ final class SapiBody
 
     private readonly StreamInterface $stream;
 
+    private readonly OutgoingBody $body;
+
     /** @var \Generator<int, string> */
     private readonly \Generator $pieces;
 
@@ -41,7 +43,8 @@ final class SapiBody
             ? \strlen($content)
             : ResponseWriter::length($response, $this->stream, $head);
         $this->isSent = ResponseWriter::hasBody($response->getStatusCode(), $head);
-        $this->pieces = (new OutgoingBody($this->stream))->pieces($this->length, false);
+        $this->body = new OutgoingBody($this->stream);
+        $this->pieces = $this->body->pieces($this->length, false);
     }
 
     /**
@@ -79,6 +82,7 @@ final class SapiBody
             if ($this->isSent) {
                 $this->length === null ? $this->killAtEnd() : null;
                 $this->sendPieces();
+                $this->body->excess?->log($this->exchange->logFields(), $this->exchange->logger());
             }
             $this->isComplete = true;
         } finally {

@@ -9,8 +9,8 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Answer\EventStream;
 use Spindle\Http\Internal\Message\ContentsStream;
 use Spindle\Http\Internal\Message\Head;
-use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Internal\Message\JoiningStream;
+use Spindle\Http\Internal\Message\LengthExcess;
 use Spindle\Http\Internal\Message\SingleReader;
 use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Internal\Async\Condition;
@@ -41,6 +41,9 @@ final class OutgoingBody
     private bool $chunked = false;
     /** Whether the response has a body. A response to HEAD has none, for example. */
     public bool $isSent = true;
+
+    /** Set at the end of the {@see pieces()} if the body is longer than announced. */
+    public ?LengthExcess $excess = null;
 
     private readonly StreamInterface $stream;
 
@@ -168,11 +171,7 @@ final class OutgoingBody
         $empty = 0;
         $turnStart = hrtime(true);
         while ($this->sent !== $length && !$this->isAtEnd($this->sent)) {
-            $size = $length === null ? self::READ_BYTES : min(self::READ_BYTES, $length - $this->sent);
-            $piece = $this->stream instanceof JoiningStream
-                ? $this->stream->readJoined($size, $this->collectUntil)
-                : $this->stream->read($size);
-            $piece = substr($piece, 0, $length === null ? $size : $length - $this->sent);
+            $piece = $this->readPiece($length);
             if ($piece === '') {
                 yield '';
                 $empty === 0
@@ -203,7 +202,22 @@ final class OutgoingBody
         if ($chunked) {
             yield "0\r\n\r\n";
         }
-        IterableStream::finish($this->stream);
+        $excess = LengthExcess::of($this->stream, $length);
+        $this->excess ??= $excess;
+    }
+
+    private function readPiece(?int $length): string
+    {
+        $size = $length === null ? self::READ_BYTES : min(self::READ_BYTES, $length - $this->sent);
+        $piece = $this->stream instanceof JoiningStream
+            ? $this->stream->readJoined($size, $this->collectUntil)
+            : $this->stream->read($size);
+        $left = $length === null ? $size : $length - $this->sent; // another callback may have sent pieces since
+        if ($length !== null && \strlen($piece) > $left) {
+            $this->excess = new LengthExcess($length, $this->sent + \strlen($piece));
+        }
+
+        return substr($piece, 0, $left);
     }
 
     private function framed(string $piece, bool $chunked): string

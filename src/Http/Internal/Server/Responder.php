@@ -139,16 +139,12 @@ final class Responder
             $this->isCurrent($exchange) || throw ClientDisconnectedException::closed();
             $headStart = $headEnd = \strlen($timed->outgoing);
             $keepAlive = $keepAlive && !$body->endsByClose();
-            $timed->outgoing .= $this->service->writer->head(
-                $response,
-                $body->length,
-                $exchange->head,
-                $keepAlive,
-                $now,
-            );
+            $writer = $this->service->writer;
+            $timed->outgoing .= $writer->head($response, $body->length, $exchange->head, $keepAlive, $now);
             $headEnd = \strlen($timed->outgoing);
             $exchange->responseStarted = true;
             $body->send($pieces, $timed, $this->service);
+            $this->reportExcess($body, $exchange);
         } catch (\Throwable $failure) {
             if (\strlen($timed->outgoing) === $headEnd) { // no part of the response was sent
                 [$timed->outgoing, $exchange->responseStarted] = [substr($timed->outgoing, 0, $headStart), false];
@@ -164,6 +160,13 @@ final class Responder
         }
 
         return $keepAlive;
+    }
+
+    private function reportExcess(OutgoingBody $body, ServerExchange $exchange): void
+    {
+        if ($body->excess !== null) { // queued, because a logger may suspend
+            EventLoop::queue($body->excess->log(...), $exchange->logFields(), $this->service->logger);
+        }
     }
 
     /** Releases an answered request once the response body's iterator, which may use uploaded files, has ended. */

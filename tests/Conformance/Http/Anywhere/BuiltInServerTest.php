@@ -53,6 +53,22 @@ final class BuiltInServerTest extends AppContract
         );
     }
 
+    public function testABodyLongerThanItsLengthIsInPhpsLog(): void
+    {
+        $this->own = new BuiltInHost(logs: true);
+        $log = $this->own->log;
+        self::assertSame('made', (string) $this->ask('GET', '/callback-cut?a')->getBody());
+        Eventually::holds(
+            static fn(): bool
+                => str_contains(
+                    implode(Text::lines($log)),
+                    'Spindle: the response to GET /callback-cut?a was cut off after 4 bytes, its Content-Length.'
+                        . ' Its body has at least 10 bytes',
+                ),
+            'the log has it',
+        );
+    }
+
     private function address(): string
     {
         return ($this->own ?? self::$shared ??= new BuiltInHost())->address;

@@ -19,7 +19,10 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\SymfonyClient;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
+use Spindle\Http\Middleware\Compression;
+use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
+use Spindle\Tests\Http\CallbackStream;
 use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\ReceivedResponse;
 use Spindle\Tests\Scale;
@@ -476,6 +479,82 @@ final class AnswerFramingTest extends HttpServerTestCase
             'body',
             $this->answer(new Response(200, ['Content-Length' => '4'], new Generous('body and soul')))->body,
         );
+    }
+
+    /** @return iterable<string, array{\Closure(): ResponseInterface, int}> answers, with the least size of the body */
+    public static function tooLongBodies(): iterable
+    {
+        $long = str_repeat('x', 3_000);
+        $of = static fn(string|StreamInterface $body): ResponseInterface
+            => new Response(200, ['Content-Length' => '2000', 'Content-Type' => 'text/plain'], $body);
+        yield 'the rest of a piece' => [static fn() => self::announcing([$long]), 3_000];
+        yield 'another piece' => [static fn() => self::announcing([...str_split($long, 500)]), 2_500];
+        yield 'an endless generator' => [static fn() => self::announcing((static function () use ($long): \Generator {
+            while (true) {
+                yield $long;
+            }
+        })()), 3_000];
+        yield 'a generous stream' => [static fn() => $of(new Generous($long)), 3_000];
+        yield 'a callback' => [
+            static fn() => $of(new CallbackStream(static fn(): string => $long)),
+            3_000,
+        ];
+        $file = Stream::create(Streams::open('/proc/cpuinfo', 'r'));
+        yield 'a file of the size 0' => [static fn() => $of($file), 2_001];
+    }
+
+    /** @param iterable<string> $pieces */
+    private static function announcing(iterable $pieces): Response
+    {
+        return Response::stream($pieces, 'text/plain', headers: ['Content-Length' => '2000']);
+    }
+
+    /** @param \Closure(): ResponseInterface $answer */
+    #[DataProvider('tooLongBodies')]
+    public function testABodyLongerThanItsLengthIsLoggedOnce(\Closure $answer, int $least): void
+    {
+        foreach (['', "Accept-Encoding: gzip\r\n"] as $field) {
+            $this->serve(new MiddlewareStack(
+                static fn(ServerRequestInterface $request): ResponseInterface
+                    => $request->getRequestTarget() === '/next' ? Response::text('next') : $answer(),
+                new Compression(),
+            ));
+            $client = $this->client()->send("GET /rows?a=1 HTTP/1.1\r\nHost: a\r\n{$field}\r\n")->get('/next');
+            $body = $client->response()->body;
+
+            self::assertSame(2_000, \strlen($field === '' ? $body : (string) gzdecode($body)));
+            self::assertSame('next', $client->response()->body);
+            self::assertCount(1, $this->log()->all);
+            ['level' => $level, 'message' => $message, 'context' => $context] = $this->log()->all[0];
+            self::assertSame(['error', 'GET', '/rows?a=1'], [$level, $context['method'], $context['target']]);
+            self::assertMatchesRegularExpression(
+                '/^The response to {method} {target} was cut off after 2000 bytes, its Content-Length\.'
+                    . ' Its body has at least \d+ bytes$/D',
+                $message,
+            );
+            preg_match('/least (\d+)/', $message, $found);
+            self::assertGreaterThanOrEqual($least, (int) ($found[1] ?? 0));
+        }
+    }
+
+    public function testABodyShorterThanItsLengthIsLoggedWithBothSizes(): void
+    {
+        foreach (['', "Accept-Encoding: gzip\r\n"] as $field) {
+            $this->serve(new MiddlewareStack(
+                static fn(): ResponseInterface
+                    => Response::stream(['bo', 'dy'], 'text/plain', headers: ['Content-Length' => '2000']),
+                new Compression(),
+            ));
+            $this->client()->send("GET /rows HTTP/1.1\r\nHost: a\r\n{$field}\r\n")->rest();
+
+            self::assertCount(1, $this->log()->all);
+            ['message' => $message, 'context' => $context] = $this->log()->all[0];
+            self::assertSame('/rows', $context['target']);
+            self::assertMatchesRegularExpression(
+                '/failed: The (response )?body has 4 bytes instead of the announced 2000$/D',
+                $message,
+            );
+        }
     }
 
     /** The server may cache heads of equal responses, and must not confuse similar ones. */

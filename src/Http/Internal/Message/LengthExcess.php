@@ -1,0 +1,51 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Message;
+
+use Psr\Http\Message\StreamInterface;
+use Psr\Log\LoggerInterface;
+
+/** A response body that is longer than the Content-Length of its handler. Only the announced bytes are sent. */
+final readonly class LengthExcess
+{
+    private const READ_BYTES = 65_536;
+
+    /** @param int $produced bytes that the body has at least */
+    public function __construct(private int $announced, private int $produced) {}
+
+    /**
+     * Returns null unless a body is known to be longer than the $length bytes that were read. Does not read a stream
+     * that could block. Lets a generator run the code after its last `yield`.
+     */
+    public static function of(StreamInterface $body, ?int $length): ?self
+    {
+        IterableStream::finish($body);
+        if ($body instanceof JoiningStream) {
+            return $body->excess($length);
+        }
+        // A certain size replaces the handler's Content-Length. If its file has grown, the new bytes are no excess.
+        $isAnnounced = $length !== null && ($body->getSize() === 0 || StreamSize::of($body) === null);
+        $mayRead = $body->isSeekable() || $body instanceof ContentsStream;
+        if (!$isAnnounced || !$mayRead || $body->eof()) {
+            return null;
+        }
+        $more = \strlen($body->read(self::READ_BYTES));
+
+        return $more === 0 ? null : new self($length, $length + $more);
+    }
+
+    /**
+     * @param array<string, string> $request context of the log entry: {@see LogFields}
+     * @param LoggerInterface|null $logger null to use PHP's error log
+     */
+    public function log(array $request, ?LoggerInterface $logger): void
+    {
+        $message = "was cut off after {$this->announced} bytes, its Content-Length. Its body has at least"
+            . " {$this->produced} bytes";
+        $logger === null
+            ? error_log("Spindle: the response to {$request['method']} {$request['target']} {$message}")
+            : $logger->error("The response to {method} {target} {$message}", $request);
+    }
+}
