@@ -19,6 +19,12 @@ final class BackgroundWork
 
     private static int $running = 0;
 
+    /** Number of functions that have begun, but not returned. */
+    private static int $begun = 0;
+
+    /** @var \WeakMap<object, true>|null fibers of these functions */
+    private static ?\WeakMap $fibers = null;
+
     /** @var array<int, \Closure(): void> called when no function is running any more, by id of the server */
     private static array $waiting = [];
 
@@ -68,11 +74,36 @@ final class BackgroundWork
         }
     }
 
+    /** @internal Runs the event loop at the end of the script until all functions have returned or called exit(). */
+    public static function runAtEnd(): void
+    {
+        $ended = self::$begun;
+        foreach (self::$fibers ?? [] as $fiber => $_) {
+            $ended -= $fiber instanceof \Fiber && !$fiber->isTerminated() ? 1 : 0;
+        }
+        self::$running -= $ended;
+        if (self::running() > 0) {
+            self::$waiting = [EventLoop::getDriver()->stop(...)];
+            try {
+                EventLoop::run(); // if exit() was called in a fiber, no suspension of {main} is possible
+            } catch (\Error) { // the loop has resumed the wait in {main} that exit() has ended
+                EventLoop::run();
+            }
+        }
+    }
+
     private static function run(\Closure $work, int $pid): void
     {
+        $fiber = \Fiber::getCurrent();
+        \assert($fiber !== null);
+        $fibers = self::$fibers ??= new \WeakMap();
+        $fibers[$fiber] = true;
+        ++self::$begun;
         try {
             $work();
         } finally {
+            unset(self::$fibers[$fiber]);
+            --self::$begun;
             Service::killIfAnyForked();
             if ($pid === getmypid() && --self::$running === 0) {
                 array_map(static fn(\Closure $notify) => $notify(), self::$waiting);
@@ -83,7 +114,8 @@ final class BackgroundWork
     private static function forgetParent(): void
     {
         if (self::$pid !== getmypid()) {
-            [self::$pid, self::$running, self::$waiting] = [(int) getmypid(), 0, []];
+            [self::$pid, self::$running, self::$begun, self::$fibers] = [(int) getmypid(), 0, 0, null];
+            self::$waiting = [];
         }
     }
 }

@@ -20,6 +20,7 @@ use Spindle\Http\Internal\Sapi\SapiBody;
 use Spindle\Http\Internal\Sapi\SapiExchange;
 use Spindle\Http\Internal\Sapi\ServerVariables;
 use Spindle\Http\Internal\Server\ResponseWriter;
+use Spindle\Internal\FatalError;
 use Spindle\Internal\PhpSettings;
 use Spindle\Internal\Warnings;
 
@@ -71,9 +72,7 @@ final class Sapi
         header_remove('X-Powered-By');
         // Output of a handler is not part of a response. Here, a buffer discards the output; `spindle serve` logs it.
         $level = ob_get_level();
-        register_shutdown_function(static function () use ($level, $head, $exchange): void {
-            $exchange->isHandled || headers_sent() ? null : self::answerEnd($level, $head, $exchange);
-        });
+        register_shutdown_function(self::handleEnd(...), $level, $head, $exchange);
         ob_start(static fn(): string => '');
         try {
             $variables->checkHost();
@@ -105,6 +104,17 @@ final class Sapi
         while (ob_get_level() > $level && Warnings::suppressed(ob_end_clean(...)));
 
         return ob_get_level() <= $level;
+    }
+
+    /** Runs the functions that remain after exit(), an uncaught exception, or output of the handler. */
+    private static function handleEnd(int $level, Head $head, SapiExchange $exchange): void
+    {
+        $isUnanswered = !$exchange->isHandled && !headers_sent();
+        $isUnanswered ? self::answerEnd($level, $head, $exchange) : null;
+        $error = FatalError::last();
+        if ($error === null || str_starts_with($error['message'], 'Uncaught ')) {
+            self::finishWork($isUnanswered, BackgroundWork::runAtEnd(...));
+        }
     }
 
     /** Answers with 500 after exit() or a fatal error in the handler. PHP would send no body, and 200 after exit(). */
@@ -160,14 +170,23 @@ final class Sapi
             self::send($response, $body);
             $isSent = true;
         } finally {
-            if (BackgroundWork::running() > 0) {
-                // A response that was cut off must not end here, because it would look complete: SapiBody::killAtEnd().
-                $isSent && \function_exists('fastcgi_finish_request') ? fastcgi_finish_request() : null;
-                $level = ob_get_level();
-                ob_start(static fn(): string => '');
-                BackgroundWork::awaitEnd();
-                self::discardOutput($level);
-            }
+            self::finishWork($isSent, BackgroundWork::awaitEnd(...));
+        }
+    }
+
+    /**
+     * @param bool $isSent false if the response was cut off. It must not end here, because it would look complete:
+     *     {@see SapiBody::killAtEnd()}
+     * @param \Closure(): void $wait
+     */
+    private static function finishWork(bool $isSent, \Closure $wait): void
+    {
+        if (BackgroundWork::running() > 0) {
+            $isSent && \function_exists('fastcgi_finish_request') ? fastcgi_finish_request() : null;
+            $level = ob_get_level();
+            ob_start(static fn(): string => '');
+            $wait();
+            self::discardOutput($level);
         }
     }
 

@@ -46,6 +46,32 @@ trait EndsItsScript
         unlink($file);
     }
 
+    #[TestWith(['handler', 500, "Internal Server Error\n"])]
+    #[TestWith(['fiber', 500, "Internal Server Error\n"])]
+    #[TestWith(['buffer', 500, ''])]
+    #[TestWith(['output', 200, 'printed'])]
+    #[TestWith(['work', 200, 'answered'])]
+    public function testBackgroundWorkIsDoneAfterAnEarlyEndOfTheScript(string $end, int $status, string $body): void
+    {
+        $file = sys_get_temp_dir() . '/spindle-background-' . bin2hex(random_bytes(8));
+        $answer = $this->ask('GET', "/background-ends?{$end}&{$file}");
+
+        self::assertSame([$status, $body], [$answer->getStatusCode(), (string) $answer->getBody()]);
+        Eventually::holds(static fn(): bool => file_exists($file), 'the work is done');
+        unlink($file);
+    }
+
+    public function testBackgroundWorkIsDoneAfterABodyThatEndsTheScript(): void
+    {
+        $file = sys_get_temp_dir() . '/spindle-background-' . bin2hex(random_bytes(8));
+        try {
+            $this->ask('GET', "/background-ends?body&{$file}");
+        } catch (\UnexpectedValueException) {
+        }
+        Eventually::holds(static fn(): bool => file_exists($file), 'the work is done');
+        unlink($file);
+    }
+
     public function testBackgroundWorkIsDoneAfterAnIncompleteResponse(): void
     {
         $file = sys_get_temp_dir() . '/spindle-background-' . bin2hex(random_bytes(8));

@@ -178,6 +178,38 @@ $routes = [
 
         return Response::stream(['only 12 long'], 'text/plain', 200, ['Content-Length' => '100']);
     },
+    '/background-ends' => static function (ServerRequestInterface $request): ResponseInterface {
+        [$end, $file] = explode('&', $request->getUri()->getQuery());
+        BackgroundWork::start(static function () use ($file): void {
+            delay(0.01);
+            touch($file);
+        });
+        if ($end === 'work') {
+            BackgroundWork::start(static fn() => exit());
+        }
+        if ($end === 'handler') {
+            exit;
+        } elseif ($end === 'fiber') {
+            async(static fn() => exit());
+            delay(0.005);
+        } elseif ($end === 'buffer') {
+            ob_start(null, 0, 0); // no flag allows to remove it
+        } elseif ($end === 'output') {
+            while (ob_get_level() > 0) {
+                ob_end_clean();
+            }
+            echo 'printed';
+            flush();
+            throw new RuntimeException('No other response is possible');
+        } elseif ($end === 'body') {
+            return Response::stream((static function (): Generator {
+                yield 'one';
+                exit;
+            })());
+        }
+
+        return Response::text('answered');
+    },
     '/events' => static fn(ServerRequestInterface $request): ResponseInterface
         => Response::serverSentEvents((static function () use ($request): Generator {
             try {
