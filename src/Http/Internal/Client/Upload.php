@@ -21,6 +21,7 @@ final class Upload
 
     private bool $isComplete = false;
     private bool $isAborted = false;
+    private bool $hasRead = false;
 
     /** Time by hrtime() until which pieces are joined, and whether the event loop will send joined pieces. */
     private int $joinUntil = 0;
@@ -79,6 +80,7 @@ final class Upload
             $this->sendJoined();
             $this->connection->fail($failure); // closes the connection, so that the server sees an incomplete request
         } finally {
+            $this->hasRead ? null : SingleReader::release($this->body);
             $this->connection->endUpload();
         }
     }
@@ -87,6 +89,7 @@ final class Upload
     {
         $sent = 0;
         while (!$this->mustStop() && !$this->isAtEnd($sent)) {
+            $this->hasRead = true;
             $bytes = $this->read();
             if ($bytes === '') {
                 if (!$this->body->eof()) {

@@ -28,6 +28,12 @@ final class SingleReader
         return $isFree;
     }
 
+    /** Ends the claim of a caller that has not begun to read, so that another one may read the stream. */
+    public static function release(StreamInterface $stream): void
+    {
+        unset(self::$read[$stream]);
+    }
+
     public static function refusal(): \LogicException
     {
         return new \LogicException('Another response sends this body, which can be read only once. Create a new body');

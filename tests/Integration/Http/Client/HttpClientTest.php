@@ -21,6 +21,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\UploadedFileInterface;
 use Revolt\EventLoop;
+use Spindle\Http\Client\ClientClosedException;
 use Spindle\Http\Client\ConnectFailedException;
 use Spindle\Http\Client\ConnectionLostException;
 use Spindle\Http\Client\CookieJar;
@@ -702,6 +703,35 @@ final class HttpClientTest extends TestCase
         );
         self::assertCount(1, $failures);
         self::assertSame('0', (string) $http->request('GET', $this->url())->getBody());
+    }
+
+    public function testABodyThatNoRequestHasReadIsSentAgain(): void
+    {
+        $this->serve(self::echoing(...));
+        $body = RequestBody::stream(['whole']);
+        $now = new RequestOptions(expectContinueBytes: \PHP_INT_MAX);
+        $killed = new HttpClient();
+        self::assertSame(200, $killed->get($this->url())->getStatusCode());
+        $first = async(fn() => $killed->request('POST', $this->url(), body: $body, options: $now));
+        EventLoop::queue($killed->kill(...)); // after the head was sent, and before the body is read
+        self::thrown(ClientClosedException::class, $first->await(...));
+
+        $response = $this->http()->request('POST', $this->url(), body: $body, options: $now);
+        self::assertStringContainsString('whole', (string) $response->getBody());
+    }
+
+    public function testABodyWhoseFirstReadFailedIsNotSentAgain(): void
+    {
+        $this->serve(self::echoing(...));
+        $body = RequestBody::stream((static function (): \Generator {
+            throw new \DomainException('no first piece');
+            yield ''; // @phpstan-ignore deadCode.unreachable
+        })());
+        foreach (['no first piece', 'another request sends it'] as $reason) {
+            $send = fn() => $this->http()->request('POST', $this->url(), body: $body);
+            $failure = self::thrown(InvalidRequestException::class, $send);
+            self::assertStringContainsString($reason, $failure->getMessage());
+        }
     }
 
     public function testConcurrentRequestsSendTheSameFile(): void
