@@ -52,6 +52,14 @@ final class BackgroundWork
         return self::$running;
     }
 
+    /** @internal Returns whether the current fiber runs one of the functions. */
+    public static function isCurrent(): bool
+    {
+        $fiber = \Fiber::getCurrent();
+
+        return $fiber !== null && isset(self::$fibers[$fiber]);
+    }
+
     /** @internal */
     public static function onEnd(object $owner, ?\Closure $notify): void
     {

@@ -37,6 +37,8 @@ final class SupervisorBlameTest extends ServeTestCase
                     return Spindle\Http\Response::stream($body(), 'text/plain');
                 case '/async': Amp\async(static function () { Amp\delay(0.05); for (;;); })->await();
                 case '/wait': touch(__DIR__ . '/waits'); Amp\delay(20); break;
+                case '/work': Spindle\Http\BackgroundWork::start(static function () {
+                    Amp\delay(0.01); touch(__DIR__ . '/began'); for (;;); });
             }
             return Spindle\Http\Response::text((string) getmypid());
         }, options: new Spindle\Http\HttpServerOptions(stopTimeout: 0.3));
@@ -75,6 +77,34 @@ final class SupervisorBlameTest extends ServeTestCase
         $this->awaitLogged(self::BLOCKED . ' (' . \sprintf($place, $this->path()) . '); another takes its place');
         self::assertSame(200, $this->get()->status);
         self::assertFileDoesNotExist($this->path('went-on'));
+    }
+
+    public function testWorkAfterTheAnswerThatBlocksTheEventLoopIsNamed(): void
+    {
+        $this->serve(self::APP, ['--processes', '1', '--block-timeout', '0.5']);
+        self::assertSame(200, $this->get('/work')->status);
+
+        $this->awaitLogged(
+            str_replace('a handler', 'a function of BackgroundWork', self::BLOCKED)
+                . " ({$this->path('app.php')}, line 24 in a function of BackgroundWork); another takes its place",
+        );
+    }
+
+    public function testWorkAfterTheAnswerThatDelaysTheEndIsNamed(): void
+    {
+        $server = $this->serve(self::APP, ['--processes', '1']);
+        self::assertSame(200, $this->get('/work')->status);
+        Eventually::holds(fn(): bool => file_exists($this->path('began')), 'it loops');
+        $server->signal(\SIGTERM);
+
+        self::assertSame(0, $server->wait());
+        self::assertTrue(
+            $this->logged(
+                'did not end in time: a function of BackgroundWork blocks its event loop, or the process was suspended'
+                    . " (SIGSTOP) ({$this->path('app.php')}, line 24 in a function of BackgroundWork)",
+            ),
+            $server->getErrorOutput(),
+        );
     }
 
     public function testAHandlerThatBlocksForLessTimeIsNotDisturbed(): void

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
+use Spindle\Http\Internal\Server\RequestName;
 use Spindle\Internal\Launcher\Process\Signals;
 
 /** A running process that the supervisor has forked, with its state and deadlines. All times are by hrtime(). */
@@ -34,7 +35,7 @@ final class Child
     public int $replaceAt = \PHP_INT_MAX;
 
     /** Answer to {@see killWithReport()}: file, line and request of the running code; '' without an answer. */
-    public string $position = '';
+    private string $position = '';
 
     /** Why the process has asked for its replacement; '' if it has not asked, or the replacement is queued. */
     public string $replacementReason = '';
@@ -128,6 +129,15 @@ final class Child
     {
         $this->endReason = $why;
         $this->endWithin($this->stopTimeout);
+    }
+
+    /** Handles the answer to {@see killWithReport()}. */
+    public function handlePosition(string $position): void
+    {
+        $this->position = $position;
+        if (str_ends_with($position, RequestName::IN_BACKGROUND_WORK)) {
+            $this->endReason = str_replace('a handler', 'a function of BackgroundWork', $this->endReason);
+        }
     }
 
     /** @param string $why becomes {@see $endReason}, unless there is an earlier reason */

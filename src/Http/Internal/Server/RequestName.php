@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Server;
 
+use Spindle\Http\BackgroundWork;
 use Spindle\Http\Internal\Message\Head;
 
 /** Names the request that caused an event. Keeps no list of open requests, because a list would slow all requests. */
@@ -15,6 +16,9 @@ final readonly class RequestName
     private const MAX_FRAMES = 500;
 
     private const MAX_NAMED_REQUESTS = 3;
+
+    /** End of a {@see clause()} about a function that runs after the response. */
+    public const IN_BACKGROUND_WORK = ' in a function of BackgroundWork';
 
     public function __construct(private Service $service) {}
 
@@ -57,12 +61,16 @@ final readonly class RequestName
         return null;
     }
 
-    /** Returns " while it handled GET /" for the request of {@see current()}; otherwise {@see openRequests()}. */
+    /** Returns " while it handled GET /" for the request of {@see current()}. Otherwise names what may run instead. */
     public function clause(): string
     {
         $current = self::current();
 
-        return $current === '' ? $this->openRequests() : " while it handled {$current}";
+        return match (true) {
+            $current !== '' => " while it handled {$current}",
+            BackgroundWork::isCurrent() => self::IN_BACKGROUND_WORK,
+            default => $this->openRequests(),
+        };
     }
 
     /** Returns the {@see clause()} for the request whose fiber was ended by exit() or a fatal error. */
