@@ -114,7 +114,7 @@ final class PortableCommand
         $fits = $size <= $maxBytes;
 
         return serialize([
-            $result->exitCode,
+            $fits || $result->exitCode !== 0 ? $result->exitCode : null,
             $result->signal,
             $result->timedOut,
             $fits

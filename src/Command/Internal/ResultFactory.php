@@ -122,7 +122,7 @@ final class ResultFactory
         return new CommandResult(
             $pending->key,
             $pending->command,
-            $code,
+            $code === 0 && $pending->ioError !== null ? null : $code,
             $signal,
             $timedOut,
             $pending->cancelled,

@@ -19,6 +19,7 @@ use Spindle\Tests\LauncherPhp;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
+use Spindle\Tests\Streams;
 use Spindle\Tests\TidyTestCase;
 
 /** A full disk, a low memory limit, and no more processes. */
@@ -239,6 +240,21 @@ final class ExhaustionTest extends TidyTestCase
         self::assertTrue($result->timedOut);
         self::assertLessThan(31, $result->attempts);
         self::assertStringContainsString("temporary file in {$this->path('missing')}", (string) $result->error);
+    }
+
+    /** The last bytes of the outputs arrive together with the exit, so the pool can't end the commands before. */
+    public function testACommandWhoseOutputIsLostHasNotTheExitCodeZero(): void
+    {
+        $pool = new CommandPool(1, 0, new CommandPoolOptions(temporaryDirectory: $this->path('missing')));
+        $lost = $pool->execute(Command::of('head', '-c', '1048577', '/dev/zero'));
+        $streamed = $pool->execute(Command::of('echo', 'lost')->withStdout(Streams::open('/dev/full', 'w')));
+        $failed = $pool->execute(Command::shell('head -c 1048577 /dev/zero; exit 3'));
+
+        self::assertNull($lost->exitCode);
+        self::assertStringContainsString('No such file or directory', (string) $lost->error);
+        self::assertNull($streamed->exitCode);
+        self::assertStringContainsString('No space left on device', (string) $streamed->error);
+        self::assertContains($failed->exitCode, [3, null], 'another code remains');
     }
 
     public function testATemporaryDirectoryThatIsNotThereFailsTheCommandThatNeedsIt(): void

@@ -111,6 +111,7 @@ final class PortableCommandTest extends TestCase
         $outcome = PortableCommand::encodeResult($result, 9);
         self::assertStringNotContainsString('12345', $outcome);
         self::assertStringContainsString('its output of 10 bytes exceeds the limit of 9 bytes', $outcome);
+        self::assertStringStartsWith('a:8:{i:0;N;i:1;N;i:2;b:0;', $outcome, 'nor is the exit code 0');
     }
 
     public function testAPoolWithATransportHasAMaximumConcurrency(): void
