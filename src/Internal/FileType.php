@@ -25,6 +25,14 @@ enum FileType: int
         return self::ofMode(fstat($stream)['mode'] ?? 0);
     }
 
+    /** Returns whether opcache's lock file has a descriptor of this process, which was closed when PHP started. */
+    public static function isOpcacheLock(int $descriptor): bool
+    {
+        $path = Warnings::suppressed(static fn(): string|false => readlink("/proc/self/fd/{$descriptor}"));
+
+        return preg_match('~/(?:\.ZendSem\.\w+|memfd:opcache_lock) \(deleted\)$~D', (string) $path) === 1;
+    }
+
     /** @param resource $stream */
     public static function isRegular(mixed $stream): bool
     {

@@ -757,6 +757,22 @@ final class RunCommandTest extends SpindleCommandTestCase
         self::assertStringEndsWith("{$status}\n{$log}0\n", $process->getOutput());
     }
 
+    #[DataProvider('closedDescriptors')]
+    public function testTheLockFileOfOpcacheCountsAsAClosedDescriptor(string $redirections, int $status): void
+    {
+        if (!\extension_loaded('Zend OPcache') || Program::isPhar()) {
+            self::markTestSkipped('needs opcache, and PHP opens a phar twice');
+        }
+        $spindle = escapeshellarg(\PHP_BINARY) . ' -d opcache.enable_cli=1 $SPINDLE run';
+        $process = $this->shell(
+            "({$spindle} -k --joblog log 'echo out; echo err >&2; :' ::: a b {$redirections}); echo \$?;"
+            . " {$spindle} echo <&- 2>&1; echo \$?; {$spindle} -u echo ::: a >&-; echo \$?",
+        );
+
+        self::assertStringContainsString("{$status}\nspindle: standard input is closed; ", $process->getOutput());
+        self::assertStringEndsWith("\n255\n1\n", $process->getOutput());
+    }
+
     public function testTheJobsOfADeadLauncherAreNamedWithTheCommandThatContinues(): void
     {
         $line = 'kill -9 $PPID; sleep 60';

@@ -46,12 +46,12 @@ final class OutputStream
 
     public static function standardOutput(): self
     {
-        return new self(\STDOUT, 'standard output');
+        return new self(self::openStandard(\STDOUT, 1), 'standard output');
     }
 
     public static function standardError(): self
     {
-        return new self(\STDERR, 'standard error');
+        return new self(self::openStandard(\STDERR, 2), 'standard error');
     }
 
     public function isTerminal(): bool
@@ -106,6 +106,22 @@ final class OutputStream
     public function isAbandoned(): bool
     {
         return $this->abandoned;
+    }
+
+    /**
+     * Returns a stream that fails each write if a standard descriptor was closed and is now the lock file of opcache.
+     *
+     * @param resource $stream
+     *
+     * @return resource
+     */
+    private static function openStandard(mixed $stream, int $descriptor): mixed
+    {
+        $closed = FileType::isOpcacheLock($descriptor)
+            ? Warnings::suppressed(static fn(): mixed => fopen('/dev/null', 'r'))
+            : false;
+
+        return $closed === false ? $stream : $closed;
     }
 
     /**

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher;
 
+use Spindle\Internal\FileType;
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Launcher\Process\ProcessTree;
 use Spindle\Internal\Launcher\Process\Signals;
@@ -170,7 +171,12 @@ final class LauncherChild
     {
         $null = ['null'];
         $stdout = Warnings::suppressed(static fn(): mixed => fopen('php://stdout', 'w'));
-        $descriptors = [['pipe', 'r'], ['pipe', 'w'], 3 => $stdout === false ? $null : $stdout];
+        $unwritable = ['file', '/dev/null', 'r'];
+        $descriptors = [['pipe', 'r'], ['pipe', 'w'], 3 => match (true) {
+            FileType::isOpcacheLock(1) => $unwritable,
+            $stdout === false => $null,
+            default => $stdout,
+        }];
         $replaced = Descriptors::toReplace();
         foreach ($replaced as $descriptor) {
             $descriptors[$descriptor] = $null;
@@ -188,6 +194,8 @@ final class LauncherChild
         $isClosed = static fn(): bool => !is_link('/proc/self/fd/2') && is_dir('/proc/self/fd');
         if (Warnings::suppressed($isClosed)) {
             $descriptors[2] = $null;
+        } elseif (FileType::isOpcacheLock(2)) {
+            $descriptors[2] = $unwritable;
         }
         $restore = self::stopIgnoringChildSignal();
         try {

@@ -300,6 +300,7 @@ final class InputSource
         if (
             $stream === false
             || $file === false
+            || FileType::isOpcacheLock(0)
             || ($script !== false && [$file['dev'], $file['ino']] === [$script['dev'], $script['ino']])
         ) {
             throw new UsageException('standard input is closed; ' . self::ADVICE);
