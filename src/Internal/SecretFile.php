@@ -20,6 +20,7 @@ final class SecretFile
 
     /**
      * Opens the path of a file's descriptor again, because readers of one descriptor share their position in the file.
+     * A named pipe is not opened again, because that would wait for a process that writes into the pipe.
      *
      * @param int<0, max>|null $maxBytes
      *
@@ -30,7 +31,7 @@ final class SecretFile
         $read = static fn(string $path): string|false => Warnings::suppressed(
             static fn(): string|false => file_get_contents($path, length: $maxBytes),
         );
-        $contents = $read($file);
+        $contents = is_file($file) ? $read($file) : false;
 
         return $contents === false ? $read(FileType::streamPath($file)) : $contents;
     }

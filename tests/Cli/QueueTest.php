@@ -459,6 +459,15 @@ final class QueueTest extends TestCase
         self::assertSame("0 jobs purged\n0 jobs purged\n", $process->getOutput(), $process->getErrorOutput());
     }
 
+    public function testTheAddressCanComeFromADescriptorOfANamedPipe(): void
+    {
+        $url = Redis::shared()->url();
+        $line = 'timeout 20 $SPINDLE queue purge q --yes --broker-file /dev/fd/3';
+        $process = $this->shell("mkfifo -m 600 p; echo '{$url}' > p & exec 3<p; wait; {$line}");
+
+        self::assertSame("0 jobs purged\n", $process->getOutput(), $process->getErrorOutput());
+    }
+
     public function testABrokerThatIsNotThereIsOneLine(): void
     {
         $process = $this->ranRemote(['queue', 'show', 'q'], ['SPINDLE_BROKER' => 'redis://:pAssw0rd@127.0.0.1:1']);

@@ -132,6 +132,20 @@ final class RunCommandTest extends SpindleCommandTestCase
         self::assertOutcome(0, "a\nb\n", $this->shell('$SPINDLE run -k -a <(echo a; echo b) echo'));
     }
 
+    public function testAFileOfADescriptorIsReadFromItsStart(): void
+    {
+        $this->file('input', "a\nb\n");
+        $run = '$SPINDLE run -k -a /dev/fd/3 echo';
+
+        self::assertOutcome(
+            0,
+            "a\nb\na\nb\na\n",
+            $this->shell("{ {$run}; {$run}; head -n 1 <&3; } 3<input"),
+        );
+        self::assertOutcome(0, "a\nb\n", $this->shell("{ rm input; {$run}; } 3<input"));
+        self::assertOutcome(0, "c\n", $this->shell("mkfifo p; echo c > p & exec 3<p; wait; {$run}"));
+    }
+
     public function testNoInputIsNoJobs(): void
     {
         self::assertOutcome(0, '', $this->spindle(['echo'], ''));

@@ -51,7 +51,7 @@ final class InputSource
             return new self('input line', [], self::openStandardInput(), $separator);
         }
         error_clear_last();
-        $stream = is_dir($path) ? false : @fopen(FileType::streamPath($path), 'r');
+        $stream = is_dir($path) ? false : self::open($path);
         if ($stream === false) {
             $reason = is_dir($path) ? 'it is a folder' : strtolower(Warnings::lastReason("it can't be opened"));
 
@@ -64,6 +64,18 @@ final class InputSource
         }
 
         return new self('input line', [], $stream, $separator);
+    }
+
+    /**
+     * Opens the file of a descriptor's path again if possible, because users of one descriptor share their position.
+     *
+     * @return resource|false
+     */
+    private static function open(string $path): mixed
+    {
+        $file = is_file($path) ? @fopen($path, 'r') : false;
+
+        return $file === false ? @fopen(FileType::streamPath($path), 'r') : $file;
     }
 
     /**
