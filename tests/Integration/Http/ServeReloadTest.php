@@ -118,6 +118,30 @@ final class ServeReloadTest extends ServeTestCase
         self::assertCount(2, $this->workers());
     }
 
+    public function testTheLogSaysThatNoOldProcessIsLeftIfTheLastOneCrashedDuringTheReload(): void
+    {
+        $server = $this->serve(<<<'PHP'
+            if (file_exists(__DIR__ . '/reloads')) {
+                touch(__DIR__ . '/loads');
+                while (!file_exists(__DIR__ . '/go')) {
+                    usleep(1000);
+                }
+            }
+            return static fn() => Spindle\Http\Response::text('answered');
+            PHP, ['--processes', '1']);
+        [$old] = $this->workers();
+        touch($this->path('reloads'));
+        $server->signal(\SIGHUP);
+        Eventually::holds(fn(): bool => file_exists($this->path('loads')), 'the new process loads the code');
+        posix_kill($old, \SIGKILL);
+        $this->awaitLogged('was killed by signal 9');
+        touch($this->path('go'));
+
+        $this->awaitLogged(' The old processes have ended');
+        self::assertSame(1, $this->timesLogged('The old processes have ended'));
+        self::assertSame(1, $this->timesLogged(' Reloaded'));
+    }
+
     public function testAClosureOfTheApplicationIsSentAsItWasLoadedUntilTheReload(): void
     {
         $code = static fn(string $version): string => <<<PHP

@@ -113,6 +113,7 @@ final class Slots
                 $this->children->runningApplication(),
                 static fn(Child $running): bool => $running !== $running->slot->current,
             );
+            $this->reportEndOfOutdated();
             foreach ($this->slots as $other) {
                 if (!$other->role->runsApplication) {
                     $other->current?->channel->send(Message::Reloaded);
@@ -152,7 +153,7 @@ final class Slots
         $slot = $child->slot;
         if (isset($this->outdated[$child->pid])) {
             unset($this->outdated[$child->pid]);
-            $this->outdated === [] && !$stopping ? $this->logger->info('The old processes have ended') : null;
+            $stopping ? null : $this->reportEndOfOutdated();
         }
         if ($child === $slot->successor && !$stopping) {
             $slot->successor = null;
@@ -176,6 +177,13 @@ final class Slots
     public function closeSockets(): void
     {
         array_map(static fn(Slot $slot) => $slot->role->closeSockets(), $this->slots);
+    }
+
+    private function reportEndOfOutdated(): void
+    {
+        if ($this->outdated === []) {
+            $this->logger->info('The old processes have ended');
+        }
     }
 
     /** Returns whether the process of the first slot has been started and does not serve yet. */
