@@ -283,6 +283,24 @@ final class SupervisorInAScriptTest extends ServeTestCase
         self::assertNotSame($worker, $this->get()->body);
     }
 
+    public function testAProcessIgnoresIdentifiersOfCallbacksOfTheScript(): void
+    {
+        $this->app(<<<'PHP'
+            return static function ($request) {
+                array_map(Revolt\EventLoop::cancel(...), $GLOBALS['identifiers']);
+                return Spindle\Http\Response::text((string) getmypid());
+            };
+            PHP);
+        $this->serveInScript(<<<'PHP'
+            for ($identifiers = []; count($identifiers) < 100;) {
+                $identifiers[] = Revolt\EventLoop::unreference(Revolt\EventLoop::repeat(60, static fn() => null));
+            }
+            PHP);
+        $pid = $this->get()->body;
+
+        self::assertSame($pid, $this->get()->body);
+    }
+
     /**
      * Serves app.php, or an application that answers with its pid, and returns when it does.
      */

@@ -9,6 +9,7 @@ use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Driver;
 use Revolt\EventLoop\DriverFactory;
+use Revolt\EventLoop\Internal\AbstractDriver;
 use Spindle\Http\AppException;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Internal\Message\HandlerFailure;
@@ -122,7 +123,7 @@ final class ServingProcess
         }
         RandomNumbers::diverge();
         self::dieWithSupervisor();
-        EventLoop::setDriver($loop = new FiberOutputDriver((new DriverFactory())->create()));
+        EventLoop::setDriver($loop = new FiberOutputDriver(self::createLoop()));
         FreshCode::clearCaches();
         if ($this->role->memoryLimit !== null) {
             ini_set('memory_limit', $this->role->memoryLimit);
@@ -130,6 +131,20 @@ final class ServingProcess
         if ($this->role->runsApplication) {
             RequestFunctions::define();
             $this->output->capture();
+        }
+
+        return $loop;
+    }
+
+    /**
+     * Creates an event loop whose callbacks have other identifiers than those of the inherited loop, which have no
+     * digit. Otherwise, inherited objects that cancel their callbacks would cancel callbacks of this process.
+     */
+    private static function createLoop(): Driver
+    {
+        $loop = (new DriverFactory())->create();
+        if ($loop instanceof AbstractDriver && property_exists(AbstractDriver::class, 'nextId')) {
+            (new \ReflectionProperty(AbstractDriver::class, 'nextId'))->setValue($loop, 'a0a');
         }
 
         return $loop;
