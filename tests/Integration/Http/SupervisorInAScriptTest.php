@@ -9,6 +9,7 @@ use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use Revolt\EventLoop\UncaughtThrowable;
 use Spindle\Http\AppException;
+use Spindle\Http\Client\RequestTimeoutException;
 use Spindle\Http\ServerClosedException;
 use Spindle\Http\Supervisor;
 use Spindle\Http\SupervisorException;
@@ -299,6 +300,32 @@ final class SupervisorInAScriptTest extends ServeTestCase
         $pid = $this->get()->body;
 
         self::assertSame($pid, $this->get()->body);
+    }
+
+    public function testAClientThatTheScriptHasUsedKeepsItsTimeoutsInAProcess(): void
+    {
+        $this->app(<<<'PHP'
+            return static function ($request) {
+                try {
+                    $cancellation = new Amp\TimeoutCancellation(10);
+                    $GLOBALS['client']->request('GET', $GLOBALS['silent'], cancellation: $cancellation);
+                } catch (Throwable $failure) {
+                    return Spindle\Http\Response::text($failure::class);
+                }
+            };
+            PHP);
+        $this->serveInScript(<<<'PHP'
+            $options = new Spindle\Http\Client\RequestOptions(firstByteTimeout: 0.5);
+            $client = new Spindle\Http\Client\HttpClient(new Spindle\Http\Client\HttpClientOptions(request: $options));
+            $server = new Spindle\Http\HttpServer(static fn() => Spindle\Http\Response::text('answered'));
+            [$address] = $server->start('127.0.0.1:0');
+            $client->request('GET', str_replace('tcp:', 'http:', $address))->getBody()->getContents();
+            $server->kill();
+            $listener = stream_socket_server('tcp://127.0.0.1:0');
+            $silent = 'http://' . stream_socket_get_name($listener, false);
+            PHP);
+
+        self::assertSame(RequestTimeoutException::class, $this->get()->body);
     }
 
     /**

@@ -198,6 +198,7 @@ final class OriginPools
             $pool->leaveToParent();
         }
         [$this->pools, $this->ownerPid] = [[], (int) getmypid()];
+        $this->stopTimers(); // the fork may have another event loop, without these timers
 
         return true;
     }
