@@ -29,7 +29,7 @@ final class Connection implements DriverConnection
     private const NO_SEQUENCE_USED = '55000';
 
     /** Statements that end a transaction, or set or end a savepoint. If one is refused, $isAborted becomes true. */
-    private const TRANSACTION_CONTROL = '~^(?:\s|/\*.*?\*/)*+(?:COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b~is';
+    private const TRANSACTION_CONTROL = '~^(?:\s|/\*.*?\*/)*+(?:COMMIT|ROLLBACK|SAVEPOINT|RELEASE)\b~s';
 
     /** Seconds between two collections of reference cycles, while a fiber waits for a connection. */
     private const COLLECT_INTERVAL = 0.1;
@@ -370,7 +370,7 @@ final class Connection implements DriverConnection
     /** Sets $isAborted if the refused $sql is TRANSACTION_CONTROL. Called while Doctrine counts a transaction. */
     private function abortIfTransactionControl(string $sql): void
     {
-        $this->isAborted = $this->isAborted || preg_match(self::TRANSACTION_CONTROL, $sql) === 1;
+        $this->isAborted = $this->isAborted || preg_match(self::TRANSACTION_CONTROL, strtoupper($sql)) === 1;
     }
 
     /** @throws Exception when {@see releaseAll()} has released the connection */

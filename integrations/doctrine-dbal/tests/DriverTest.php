@@ -45,6 +45,8 @@ use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\ResultTooLargeException;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
+use Spindle\Tests\Locale;
+use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\TidyTestCase;
@@ -56,6 +58,7 @@ use function Amp\Future\await;
 #[RequiresMethod(DriverManager::class, 'getConnection')]
 final class DriverTest extends TidyTestCase
 {
+    use OwnDirectory;
     use UsesCluster;
 
     private ?PostgresPool $pool = null;
@@ -1017,6 +1020,30 @@ final class DriverTest extends TidyTestCase
         $connection->transactional(static fn() => $connection->insert($table, ['id' => 3]));
 
         self::assertSame([3], $this->connection()->fetchFirstColumn("SELECT id FROM {$table}"));
+    }
+
+    public function testATransactionIsNotContinuedAfterACommitInSmallLettersWasRefusedInATurkishLocale(): void
+    {
+        $connection = $this->connection();
+        $connection->beginTransaction();
+        $isRefused = Locale::withDotlessI($this->path(), static function () use ($connection): bool {
+            try {
+                async(static fn() => $connection->executeStatement('commit'))->await();
+            } catch (\LogicException) {
+                return true;
+            }
+
+            return false;
+        });
+        $isRefused ?? self::markTestSkipped('The locale can not be loaded');
+        self::assertTrue($isRefused);
+        try {
+            $connection->fetchOne('SELECT 1');
+            self::fail('The transaction was continued');
+        } catch (DriverException $failure) {
+            self::assertStringContainsString('can only be rolled back', $failure->getMessage());
+        }
+        $connection->rollBack();
     }
 
     public function testTheTransactionOfAFiberThatHasEndedCanBeRolledBack(): void
