@@ -57,7 +57,7 @@ final class SessionChanges
         . '~s';
 
     /** Matches SELECT … INTO, and texts in which a string contains these words. Does not match INSERT INTO. */
-    private const INTO_PATTERN = '~\bSELECT\b.*(?:(?<!INSERT|MERGE|\s)\s++|\*/)INTO\b~is';
+    private const INTO_PATTERN = '~\bSELECT\b.*(?<!INSERT|MERGE|\s)\s*+\bINTO\b~s';
 
     private const TRANSACTION_PATTERN = '~'
         . self::STATEMENT_START
@@ -106,7 +106,7 @@ final class SessionChanges
     /** Returns whether the statement may be SELECT … INTO, which creates a table. If so, it returns no columns. */
     public static function mayCreateTable(string $sql): bool
     {
-        return stripos($sql, 'into') !== false && preg_match(self::INTO_PATTERN, $sql) !== 0;
+        return stripos($sql, 'into') !== false && preg_match(self::INTO_PATTERN, strtoupper($sql)) !== 0;
     }
 
     /** Returns whether the statement may begin or end a transaction or a savepoint. */

@@ -114,7 +114,7 @@ final class SessionChangesTest extends TestCase
     {
         foreach ([
             'SELECT 1 INTO a', 'with a as (select 1) select * into b from a', 'SELECT */* c */into a FROM b',
-            "SELECT ' into '",
+            "SELECT ' into '", 'SELECT *INTO a FROM b', 'SELECT "b"INTO"a" FROM b',
         ] as $sql) {
             self::assertTrue(SessionChanges::mayCreateTable($sql), $sql);
         }

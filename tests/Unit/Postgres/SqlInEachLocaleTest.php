@@ -55,6 +55,7 @@ final class SqlInEachLocaleTest extends TestCase
         yield 'a lock' => [static fn(): bool => SessionChanges::mayChangeSession('SELECT PG_ADVISORY_LOCK(1)')];
         yield 'a time zone' => [static fn(): bool => SessionChanges::mayChangeMeaning('SET TIMEZONE = 1')];
         yield 'a temporary table' => [static fn(): bool => SessionChanges::mayChangeMeaning('select 1 into temp t')];
+        yield 'a table of a query' => [static fn(): bool => SessionChanges::mayCreateTable('select 1 into t')];
         yield 'no prepared statements' => [static fn(): bool => SessionChanges::mayChangePrepared('discard all')];
         yield 'an insertion' => [static fn(): bool => SqlText::isRepeatable('insert into t values (1)')];
         yield 'a read' => [static fn(): bool => $sharesSession('with t as (select 1) select * from t')];
