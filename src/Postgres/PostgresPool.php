@@ -13,6 +13,7 @@ use Spindle\Postgres\Internal\Listening;
 use Spindle\Postgres\Internal\Pool\QueryRunner;
 use Spindle\Postgres\Internal\Pool\SessionPool;
 use Spindle\Postgres\Internal\SessionFactory;
+use Spindle\Postgres\Internal\SharedListening;
 use Spindle\Postgres\Internal\TransactionRun;
 use Spindle\Statistics;
 
@@ -51,8 +52,10 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
 
     private readonly QueryRunner $queryRunner;
 
-    /** Ends the generators of {@see listen()}. */
+    /** Ends the generators of {@see listen()} and {@see listenShared()}. */
     private readonly DeferredCancellation $listeningEnd;
+
+    private ?SharedListening $sharedListening = null;
 
     /** @var \Closure(string): mixed */
     private readonly \Closure $warn;
@@ -206,6 +209,28 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     }
 
     /**
+     * Listens for notifications over one connection outside the pool, which all loops of this method share.
+     *
+     * While a loop is busy, at most about a thousand notifications wait for it. Further ones are dropped, and the loop
+     * gets a {@see NotificationsDropped} in their place. Other loops are not affected. After a loss of the connection,
+     * each loop gets a {@see Reconnected}. When the last loop has ended, the connection is closed.
+     *
+     * @param string|list<string> $channels
+     *
+     * @return \Generator<int, Notification|Reconnected|NotificationsDropped> ends as the generator of
+     *     {@see listen()}, and throws the same exceptions
+     */
+    public function listenShared(string|array $channels, ?Cancellation $cancellation = null): \Generator
+    {
+        if ($this->listeningEnd->isCancelled()) {
+            throw ConnectionClosedException::pool();
+        }
+        $this->sharedListening ??= new SharedListening(new SessionFactory($this->options), $this->listeningEnd);
+
+        return $this->sharedListening->listen((array) $channels, $cancellation);
+    }
+
+    /**
      * Returns the current state, and counters since the pool was created.
      *
      * - `in_use`: connections that are lent (exclusively or shared), being pinged or being reset; `max`: maxConnections
@@ -237,8 +262,8 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      * may still run its statements, nested transactions and retries. The fibers of transactions, streams and COPYs may
      * still use the pool. A stream belongs to the fiber that reads its first row, and ends when its rows are read or
      * its generator is destroyed. This method also waits for the release of each connection that {@see acquire()} has
-     * lent, or will lend to a waiting fiber. Generators of {@see listen()} yield the notifications that have arrived,
-     * and end.
+     * lent, or will lend to a waiting fiber. Generators of {@see listen()} and {@see listenShared()} yield the
+     * notifications that have arrived, and end.
      *
      * Cancellation: ends the remaining calls as {@see kill()} does.
      *
@@ -254,9 +279,10 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     }
 
     /**
-     * Closes the pool and all of its connections immediately. Running and waiting calls, and generators of
-     * {@see listen()}, fail with {@see ConnectionClosedException}. The client asks the server to stop running
-     * statements. The event loop does not end until the server has received these requests. This method does not wait.
+     * Closes the pool and all of its connections immediately. Running and waiting calls fail with
+     * {@see ConnectionClosedException}, and so do generators of {@see listen()} and {@see listenShared()}. The client
+     * asks the server to stop running statements. The event loop does not end until the server has received these
+     * requests. This method does not wait.
      */
     public function kill(): void
     {

@@ -89,9 +89,8 @@ final class Services extends Container
             => self::pool(self::databaseOptions($settings), $settings);
         $services[Announcements::class] = static fn(self $it): Announcements
             => $it->announcements(self::ANNOUNCEMENT_DELAY);
-        $services[ChangeFeed::class] = static fn(self $it): ChangeFeed => new ChangeFeed($it->database());
         $services[FollowAircraft::class] = static fn(self $it): FollowAircraft
-            => new FollowAircraft($it->one(ChangeFeed::class));
+            => new FollowAircraft($it->database());
         $services[Executor::class] = static fn(): Executor
             => $settings->broker === '' ? self::workers() : self::agents($settings);
 

@@ -17,6 +17,7 @@ use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\PostgresException;
+use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Reconnected;
 
 use function Amp\async;
@@ -27,9 +28,6 @@ final class Listening
     /** Number of pending notifications at which receiving pauses until the caller reads them. */
     private const MAX_PENDING_NOTIFICATIONS = 1_000;
 
-    /** Maximum bytes of a channel's name, unless the server was built with another NAMEDATALEN. */
-    private const MAX_CHANNEL_BYTES = 63;
-
     /** Maximum seconds before an attempt. A session that has lived longer is replaced immediately. */
     private const MAX_PAUSE = 5.0;
 
@@ -38,6 +36,15 @@ final class Listening
 
     /** Whether each LISTEN was answered. Before that, receiving must not pause, because the answers must be read. */
     private bool $isAnswered = false;
+
+    /** @var array<array-key, true> channels to which the server has let the last session listen, as keys */
+    private array $listened = [];
+
+    /** The session in which {@see followChannels()} runs. */
+    private ?PipelinedSession $following = null;
+
+    /** Failure of a LISTEN or UNLISTEN; null while there is none. */
+    private ?\Throwable $failure = null;
 
     /** Event to yield when a lost connection has been replaced; null while a connection is open. */
     private ?Reconnected $reconnected = null;
@@ -62,8 +69,11 @@ final class Listening
 
     private readonly Backoff $pause;
 
-    private function __construct(private readonly Cancellation $cancellation)
-    {
+    private function __construct(
+        private readonly SessionFactory $sessionFactory,
+        private readonly Channels $channels,
+        private readonly Cancellation $cancellation,
+    ) {
         $this->pause = new Backoff(delay: 0.05, factor: 2.0, maxDelay: self::MAX_PAUSE, jitter: 0.5);
         $this->changed = new Condition();
     }
@@ -82,31 +92,40 @@ final class Listening
         ?Cancellation $cancellation,
         DeferredCancellation $ending,
     ): \Generator {
-        if ($channels === []) {
-            throw new \ValueError('listen() needs the name of a channel');
-        }
-        foreach ($channels as $channel) {
-            // The server truncates longer names, so no notification would ever arrive under the full name.
-            if ($channel === '' || \strlen($channel) > self::MAX_CHANNEL_BYTES) {
-                throw new \ValueError(\sprintf(
-                    'The name of a channel must have 1 to %d bytes, not %d: %s',
-                    self::MAX_CHANNEL_BYTES,
-                    \strlen($channel),
-                    json_encode($channel, \JSON_INVALID_UTF8_SUBSTITUTE),
-                ));
-            }
-        }
+        Channels::check($channels);
+        $unchanging = new Channels();
+        $unchanging->add($channels);
+        yield from self::toChannels($sessionFactory, $unchanging, $cancellation, $ending);
+    }
+
+    /**
+     * Does the same as {@see to()} for channels that may change during the loop.
+     *
+     * @return \Generator<int, Notification|Reconnected>
+     */
+    public static function toChannels(
+        SessionFactory $sessionFactory,
+        Channels $channels,
+        ?Cancellation $cancellation,
+        DeferredCancellation $ending,
+    ): \Generator {
         $end = $ending->getCancellation();
-        $self = new self($cancellation === null ? $end : new CompositeCancellation($end, $cancellation));
+        $self = new self(
+            $sessionFactory,
+            $channels,
+            $cancellation === null ? $end : new CompositeCancellation($end, $cancellation),
+        );
+        $weak = \WeakReference::create($self);
+        $channels->onChange = static fn() => $weak->get()?->onChange();
         $subscription = $end->subscribe($self->close(...));
         try {
-            $self->open($sessionFactory, $channels);
+            $self->open();
             for (;;) {
                 foreach ($self->take() as $notification) {
                     yield $notification;
                 }
                 if ($self->reconnected !== null && $self->pending === []) {
-                    yield $self->openAgain($sessionFactory, $channels, $self->reconnected);
+                    yield $self->openAgain($self->reconnected);
                 }
             }
         } catch (CancelledException|ConnectionClosedException $failure) {
@@ -139,24 +158,88 @@ final class Listening
         $session?->close();
     }
 
-    /** @param list<string> $channels */
-    private function open(SessionFactory $sessionFactory, array $channels): void
+    private function open(): void
     {
-        $this->session = $session = $sessionFactory->open($this->cancellation);
+        $this->session = $session = $this->sessionFactory->open($this->cancellation);
         $this->openedAt = hrtime(true);
         $weak = \WeakReference::create($this);
         $session->onNotification(static fn(Notification $notification) => $weak->get()?->add($notification));
         $session->onClose(static fn(?\Throwable $reason) => $weak->get()?->onConnectionClosed($session, $reason));
         $this->reconnected = $this->workedAt = null;
         $this->isAnswered = false;
-        foreach ($channels as $channel) {
-            $session->query('LISTEN "' . str_replace('"', '""', $channel) . '"', [], $this->cancellation);
+        if ($this->listened !== []) {
+            $this->execute($session, $this->listened);
         }
+        $this->followChannels($session);
         $this->isAnswered = true;
-        $timeout = $sessionFactory->readTimeout();
+        $timeout = $this->sessionFactory->readTimeout();
         if ($timeout !== null) {
             $this->pingEvery($timeout, $session);
         }
+    }
+
+    private function onChange(): void
+    {
+        $session = $this->session;
+        if ($session === null || !$this->isAnswered) {
+            return; // open() is going to follow the change
+        }
+        async($this->followChannels(...), $session)->catch(function (\Throwable $failure) use ($session): void {
+            if ($session === $this->session && $session->isOpen()) {
+                $this->failure = $failure;
+                $this->changed->notify();
+            }
+        })->ignore();
+    }
+
+    /** Sends LISTEN and UNLISTEN until the session listens to {@see $channels}. */
+    private function followChannels(PipelinedSession $session): void
+    {
+        if ($this->following === $session) {
+            return;
+        }
+        $this->following = $session;
+        try {
+            while ($session === $this->session && ($changes = $this->channels->changes($this->listened)) !== []) {
+                $this->change($session, $changes);
+            }
+        } finally {
+            $this->following = $this->following === $session ? null : $this->following;
+        }
+    }
+
+    /** @param non-empty-array<array-key, bool> $changes whether to listen, by channel */
+    private function change(PipelinedSession $session, array $changes): void
+    {
+        try {
+            $this->execute($session, $changes);
+            $this->listened = array_diff_key($this->listened, $changes) + array_filter($changes);
+        } catch (QueryException $refusal) {
+            if (\count($changes) > 1) {
+                foreach ($changes as $channel => $isListened) {
+                    $this->change($session, [$channel => $isListened]);
+                }
+
+                return;
+            }
+            $this->listened = array_diff_key($this->listened, $changes);
+            if (current($changes)) {
+                $this->channels->refuse((string) key($changes), $refusal);
+            }
+        }
+    }
+
+    /** @param non-empty-array<array-key, bool> $changes whether to listen, by channel */
+    private function execute(PipelinedSession $session, array $changes): void
+    {
+        $statements = [];
+        foreach ($changes as $channel => $isListened) {
+            $name = '"' . str_replace('"', '""', (string) $channel) . '"';
+            $statements[] = $isListened ? "LISTEN {$name}" : "UNLISTEN {$name}";
+        }
+        \count($statements) === 1
+            ? $session->query($statements[0], [], $this->cancellation)
+            : $session->script(implode('; ', $statements), $this->cancellation);
     }
 
     /** Pings the server regularly, because the read timeout detects a lost connection only while an answer is due. */
@@ -174,8 +257,7 @@ final class Listening
         });
     }
 
-    /** @param list<string> $channels */
-    private function openAgain(SessionFactory $sessionFactory, array $channels, Reconnected $reconnected): Reconnected
+    private function openAgain(Reconnected $reconnected): Reconnected
     {
         if (hrtime(true) - $this->openedAt > self::MAX_PAUSE * 1e9) {
             $this->attempts = 0;
@@ -185,7 +267,7 @@ final class Listening
                 (new Condition())->waitFor($this->pause->after($this->attempts), $this->cancellation);
             }
             try {
-                $this->open($sessionFactory, $channels);
+                $this->open();
                 ++$this->attempts;
 
                 return $reconnected;
@@ -200,8 +282,11 @@ final class Listening
     /** @return list<Notification> all pending notifications. Suspends until there is one, or the connection is lost */
     private function take(): array
     {
-        if ($this->pending === [] && $this->reconnected === null) {
+        if ($this->pending === [] && $this->reconnected === null && $this->failure === null) {
             $this->changed->wait($this->cancellation, $this);
+        }
+        if ($this->failure !== null) {
+            throw $this->failure;
         }
         [$taken, $this->pending] = [$this->pending, []];
         if ($this->session?->isOpen() === true) {

@@ -50,6 +50,7 @@ use Spindle\Postgres\Internal\Protocol\PreparedStatements;
 use Spindle\Postgres\Internal\Protocol\SchemaChanges;
 use Spindle\Postgres\Internal\Types\QuotedValues;
 use Spindle\Postgres\Internal\Types\Types;
+use Spindle\Postgres\NotificationsDropped;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
@@ -93,7 +94,12 @@ final class SessionFactory
         FutureState::class,
         HostSearch::class,
         FrontendMessages::class,
+        Channels::class,
         Listening::class,
+        ListeningGroup::class,
+        NotificationReader::class,
+        NotificationsDropped::class,
+        SharedListening::class,
         ConnectionSession::class,
         PendingCommit::class,
         PoolTimeoutException::class,

@@ -17,5 +17,6 @@ final class PoolTest extends PoolContract
     use Contract\RunsSideBySide;
     use Contract\UndoesChanges;
     use Contract\ReceivesNotifications;
+    use Contract\SharesAListener;
     use Contract\FollowsSchemaChanges;
 }

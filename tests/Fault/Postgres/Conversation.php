@@ -143,16 +143,13 @@ final class Conversation
     private function listening(FakeConnection $client): void
     {
         $session = new FakeSession($client);
+        $session->next();
+        $answer = '';
         foreach (['channel', 'other'] as $channel) {
-            $session->next();
-            $this->say(
-                $client,
-                Message::notification(7, $channel, 'while it was asked for')
-                    . $session->head()
-                    . Message::commandComplete('LISTEN')
-                    . $session->end(),
-            );
+            $notification = Message::notification(7, $channel, 'while it was asked for');
+            $answer .= $notification . Message::commandComplete('LISTEN');
         }
+        $this->say($client, $session->head() . $answer . $session->end());
         $notifications = '';
         for ($i = 0; $i < 50; ++$i) {
             $notifications .= Message::notification($i, $i % 3 === 0 ? 'other' : 'channel', str_repeat('x', $i));

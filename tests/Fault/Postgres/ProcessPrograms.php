@@ -129,6 +129,7 @@ final class ProcessPrograms
             static fn(): mixed => $pool->query('SELECT 1')->value(),
             static fn(): mixed => $pool->transaction(static fn(): bool => true),
             static fn(): mixed => $pool->listen('a')->current(),
+            static fn(): mixed => $pool->listenShared('a')->current(),
             static fn(): mixed => PostgresConnection::connect($dsn),
         ];
         Outcome::describe(Outcome::of(static fn(): bool => true));

@@ -5,17 +5,19 @@ declare(strict_types=1);
 namespace Aircraft\Http;
 
 use Aircraft\AnnouncedChange;
-use Aircraft\ChangeFeed;
+use Aircraft\Announcements;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
+use Spindle\Postgres\Notification;
+use Spindle\Postgres\PostgresPool;
 
 /** GET /aircraft/events: changes as they happen, for an EventSource. */
 final readonly class FollowAircraft implements RequestHandlerInterface
 {
-    public function __construct(private ChangeFeed $changes) {}
+    public function __construct(private PostgresPool $database) {}
 
     public function handle(ServerRequestInterface $request): ResponseInterface
     {
@@ -27,10 +29,14 @@ final readonly class FollowAircraft implements RequestHandlerInterface
      */
     private function events(ServerRequestInterface $request): \Generator
     {
-        foreach ($this->changes->follow(ClientDisconnect::of($request)) as $announced) {
-            yield $announced instanceof AnnouncedChange
-                ? new ServerSentEvent($announced->number, event: $announced->change->value)
-                : new ServerSentEvent('', event: 'missed');
+        $events = $this->database->listenShared(Announcements::CHANNEL, ClientDisconnect::of($request));
+        foreach ($events as $event) {
+            $announced = $event instanceof Notification ? AnnouncedChange::all($event->payload) : [null];
+            foreach ($announced as $one) {
+                yield $one === null
+                    ? new ServerSentEvent('', event: 'missed')
+                    : new ServerSentEvent($one->number, event: $one->change->value);
+            }
         }
     }
 }

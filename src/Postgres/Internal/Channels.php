@@ -1,0 +1,82 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal;
+
+use Spindle\Postgres\QueryException;
+
+/** The channels to which a {@see Listening} listens. They may change while it listens. */
+final class Channels
+{
+    /** Maximum bytes of a channel's name, unless the server was built with another NAMEDATALEN. */
+    private const MAX_BYTES = 63;
+
+    /** @var (\Closure(): void)|null called after each change */
+    public ?\Closure $onChange = null;
+
+    /** @var (\Closure(string, QueryException): void)|null called if the server refuses a channel; null to throw */
+    public ?\Closure $onRefused = null;
+
+    /** @var array<array-key, int> number of loops by channel. PHP turns a name such as "42" into an integer */
+    private array $loopCounts = [];
+
+    /** @param list<string> $names */
+    public static function check(array $names): void
+    {
+        if ($names === []) {
+            throw new \ValueError('listen() needs the name of a channel');
+        }
+        foreach ($names as $name) {
+            SqlText::ensureNoNul($name);
+            // The server truncates longer names, so no notification would ever arrive under the full name.
+            if ($name === '' || \strlen($name) > self::MAX_BYTES) {
+                throw new \ValueError(\sprintf(
+                    'The name of a channel must have 1 to %d bytes, not %d: %s',
+                    self::MAX_BYTES,
+                    \strlen($name),
+                    json_encode($name, \JSON_INVALID_UTF8_SUBSTITUTE),
+                ));
+            }
+        }
+    }
+
+    /** @param list<string> $names */
+    public function add(array $names): void
+    {
+        foreach ($names as $name) {
+            $this->loopCounts[$name] = ($this->loopCounts[$name] ?? 0) + 1;
+        }
+        $this->onChange === null ? null : ($this->onChange)();
+    }
+
+    /** @param list<string> $names */
+    public function remove(array $names): void
+    {
+        foreach ($names as $name) {
+            if (--$this->loopCounts[$name] === 0) {
+                unset($this->loopCounts[$name]);
+            }
+        }
+        $this->onChange === null ? null : ($this->onChange)();
+    }
+
+    /**
+     * Returns whether to listen to a channel from now on, for each channel for which this has changed.
+     *
+     * @param array<array-key, true> $listened channels to which the session listens, as keys
+     *
+     * @return array<array-key, bool>
+     */
+    public function changes(array $listened): array
+    {
+        return array_fill_keys(array_keys(array_diff_key($this->loopCounts, $listened)), true)
+            + array_fill_keys(array_keys(array_diff_key($listened, $this->loopCounts)), false);
+    }
+
+    /** Ends the loops over a channel because the server refuses it. If channels can't change, throws the reason. */
+    public function refuse(string $name, QueryException $reason): void
+    {
+        $this->onRefused === null ? throw $reason : ($this->onRefused)($name, $reason);
+    }
+}

@@ -1,0 +1,124 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal;
+
+use Amp\DeferredCancellation;
+use Spindle\Internal\Async\Condition;
+use Spindle\Postgres\Notification;
+use Spindle\Postgres\QueryException;
+use Spindle\Postgres\Reconnected;
+
+use function Amp\async;
+
+/** Loops that share a session, from the first loop until the last one has ended. */
+final class ListeningGroup
+{
+    /** Number of events that are passed on before the loops get time to read them. */
+    private const MAX_AT_ONCE = 100;
+
+    /** @var array<int, NotificationReader> by object id */
+    private array $readers = [];
+
+    /** @var array<array-key, array<int, NotificationReader>> by channel and object id */
+    private array $readersByChannel = [];
+
+    private readonly Channels $channels;
+
+    private readonly DeferredCancellation $end;
+
+    private bool $hasStarted = false;
+
+    /** @param DeferredCancellation $ending as in {@see Listening::to()} */
+    public function __construct(
+        private readonly SessionFactory $sessionFactory,
+        private readonly DeferredCancellation $ending,
+    ) {
+        $this->channels = new Channels();
+        $this->end = new DeferredCancellation();
+        $weak = \WeakReference::create($this);
+        $this->channels->onRefused = static fn(string $channel, QueryException $failure)
+            => $weak->get()?->refuse($channel, $failure);
+    }
+
+    public function hasEnded(): bool
+    {
+        return $this->end->isCancelled();
+    }
+
+    public function add(NotificationReader $reader): void
+    {
+        $id = spl_object_id($reader);
+        $this->readers[$id] = $reader;
+        foreach ($reader->channels as $channel) {
+            $this->readersByChannel[$channel][$id] = $reader;
+        }
+        $this->channels->add($reader->channels);
+        if (!$this->hasStarted) {
+            $this->hasStarted = true;
+            async($this->run(...))->ignore();
+        }
+    }
+
+    /** Removes a reader, unless it was removed before. Ends the group after its last reader. */
+    public function remove(NotificationReader $reader): void
+    {
+        $id = spl_object_id($reader);
+        if (!isset($this->readers[$id])) {
+            return;
+        }
+        unset($this->readers[$id]);
+        foreach ($reader->channels as $channel) {
+            unset($this->readersByChannel[$channel][$id]);
+        }
+        if ($this->readers === []) {
+            $this->channels->onChange = null;
+            $this->end->cancel();
+        }
+        $this->channels->remove($reader->channels);
+    }
+
+    private function run(): void
+    {
+        $failure = null;
+        try {
+            $events = Listening::toChannels(
+                $this->sessionFactory,
+                $this->channels,
+                $this->end->getCancellation(),
+                $this->ending,
+            );
+            foreach ($events as $number => $event) {
+                $this->passOn($event);
+                if ($number % self::MAX_AT_ONCE === self::MAX_AT_ONCE - 1) {
+                    (new Condition())->waitFor(0.0);
+                }
+            }
+        } catch (\Throwable $failure) {
+        }
+        $this->end->cancel();
+        foreach ($this->readers as $reader) {
+            $reader->end($failure);
+        }
+    }
+
+    private function passOn(Notification|Reconnected $event): void
+    {
+        $readers = $event instanceof Notification
+            ? $this->readersByChannel[$event->channel] ?? []
+            : $this->readers;
+        foreach ($readers as $reader) {
+            $reader->add($event);
+        }
+    }
+
+    /** Ends the loops over a channel that the server has refused. */
+    private function refuse(string $channel, QueryException $failure): void
+    {
+        foreach ($this->readersByChannel[$channel] ?? [] as $reader) {
+            $this->remove($reader);
+            $reader->end($failure);
+        }
+    }
+}

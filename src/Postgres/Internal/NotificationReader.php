@@ -1,0 +1,84 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres\Internal;
+
+use Amp\Cancellation;
+use Spindle\Internal\Async\Condition;
+use Spindle\Postgres\Notification;
+use Spindle\Postgres\NotificationsDropped;
+use Spindle\Postgres\Reconnected;
+
+/** The events that one loop over {@see SharedListening::listen()} has not read yet. */
+final class NotificationReader
+{
+    /** Number of unread events at which further events are dropped until the loop reads. */
+    private const MAX_UNREAD = 1_000;
+
+    /** @var list<Notification|Reconnected> */
+    private array $unread = [];
+
+    /** Time, by microtime(), at which the first event of {@see $unread} arrived. */
+    private float $unreadSince = 0.0;
+
+    private int $droppedCount = 0;
+
+    private bool $hasEnded = false;
+
+    private ?\Throwable $failure = null;
+
+    private readonly Condition $changed;
+
+    /** @param list<string> $channels */
+    public function __construct(public readonly array $channels)
+    {
+        $this->changed = new Condition();
+    }
+
+    public function add(Notification|Reconnected $event): void
+    {
+        if ($this->unread === []) {
+            $this->unreadSince = microtime(true);
+        }
+        if (\count($this->unread) === self::MAX_UNREAD) {
+            ++$this->droppedCount;
+
+            return;
+        }
+        $this->unread[] = $event;
+        $this->changed->notify();
+    }
+
+    /** Ends the loop once it has read all events. */
+    public function end(?\Throwable $failure): void
+    {
+        $this->hasEnded = true;
+        $this->failure ??= $failure;
+        $this->changed->notify();
+    }
+
+    /**
+     * Suspends until events are available, and returns them.
+     *
+     * @return list<Notification|Reconnected|NotificationsDropped> empty at the end
+     */
+    public function take(?Cancellation $cancellation): array
+    {
+        if ($this->unread === [] && !$this->hasEnded) {
+            $this->changed->wait($cancellation);
+        }
+        if ($this->unread === [] && $this->failure !== null) {
+            throw CallerTrace::of($this->failure);
+        }
+        $taken = $this->unread;
+        if ($this->droppedCount > 0) {
+            $since = new \DateTimeImmutable(\sprintf('@%.6F', $this->unreadSince));
+            $taken[] = new NotificationsDropped($this->droppedCount, $since);
+        }
+        $this->unread = [];
+        $this->droppedCount = 0;
+
+        return $taken;
+    }
+}

@@ -1,0 +1,15 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Postgres;
+
+/** The loop was too slow, and notifications were dropped. Reload the data that they are about. */
+final readonly class NotificationsDropped
+{
+    /**
+     * @param int $count number of dropped notifications
+     * @param \DateTimeImmutable $since by this machine's clock; no earlier notification was dropped
+     */
+    public function __construct(public int $count, public \DateTimeImmutable $since) {}
+}
