@@ -7,7 +7,6 @@ namespace Spindle\Http\Internal\Client;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\InvalidResponseException;
 use Spindle\Http\Internal\Message\Fields;
-use Spindle\Http\Internal\Message\ReadOnlyStream;
 use Spindle\Internal\Warnings;
 
 /**
@@ -16,16 +15,12 @@ use Spindle\Internal\Warnings;
  */
 final class InflatedBody implements StreamInterface
 {
-    use ReadOnlyStream;
-    use LimitsContents;
+    use KeepsContents;
 
     /** Compressed bytes per step. Deflate expands at most 1032:1, so a step produces at most about 4 MiB. */
     private const STEP_BYTES = 4096;
 
-    private const READ_BYTES = 65_536;
-
-    /** Once this many bytes are kept, read() replaces them by the next bytes, and the body can't be read again. */
-    private const MAX_KEPT_BYTES = 65_536;
+    private const TITLE = 'the decompressed body';
 
     /** First bytes of each gzip member. A gzip body consists of one or more members. */
     private const MAGIC = "\x1f\x8b";
@@ -36,24 +31,6 @@ final class InflatedBody implements StreamInterface
     /** Whether the last member has ended, and bytes follow that are no gzip member. Such bytes are ignored. */
     private bool $isComplete = false;
     private bool $hasMember = false;
-
-    /** Decompressed bytes: of all steps, or after a discard only those of the last step. */
-    private string $output = '';
-    private int $offset = 0;
-
-    /** Number of discarded bytes before $output. */
-    private int $dropped = 0;
-
-    private bool $isClosed = false;
-
-    /** Whether a fiber is in {@see step()}, which may suspend. During step(), other fibers can't read the body. */
-    private bool $isReading = false;
-
-    /** Exception that each read throws after all decompressed bytes were read. */
-    private ?\Throwable $failure = null;
-
-    /** The {@see OutgoingRequest}. The wrapper hides the request from var_export() and from array casts. */
-    private readonly \SensitiveParameterValue $request;
 
     /**
      * @param string $coding Content-Encoding of the response
@@ -81,32 +58,17 @@ final class InflatedBody implements StreamInterface
         return ($applied === ['gzip'] || $applied === ['x-gzip']) && \extension_loaded('zlib');
     }
 
-    public function __toString(): string
-    {
-        $this->refuseSecondReader();
-        if ($this->dropped === 0) {
-            $this->offset = 0;
-        }
-
-        return $this->getContents();
-    }
-
     /** @throws InvalidResponseException when the contents are too long, or can't be decompressed */
     public function getContents(): string
     {
         $this->refuseSecondReader();
         while ($this->dropped === 0 && $this->receive(true)) {
-            $this->checkLength(\strlen($this->output));
+            $this->checkLength(\strlen($this->bytes));
         }
-        $contents = $this->offset === 0 ? $this->output : substr($this->output, $this->offset);
-        $this->offset = \strlen($this->output);
-        while (!$this->eof()) {
-            $contents .= $this->read(self::READ_BYTES);
-            $this->checkLength(\strlen($contents));
-        }
+        $contents = $this->unreadContents();
         $this->refuseIfClosed();
 
-        return \strlen($contents) > $this->maxBodyBytes ? throw $this->fail($this->tooLong()) : $contents;
+        return $contents;
     }
 
     public function read(int $length): string
@@ -118,7 +80,7 @@ final class InflatedBody implements StreamInterface
             return '';
         }
         $this->source->markUsed(); // because a read from $output alone does not mark the source as used
-        $bytes = substr($this->output, $this->offset, $length);
+        $bytes = substr($this->bytes, $this->offset, $length);
         $this->offset += \strlen($bytes);
 
         return $bytes;
@@ -127,7 +89,7 @@ final class InflatedBody implements StreamInterface
     /** Returns true after {@see close()}, although read() then throws. */
     public function eof(): bool
     {
-        while (!$this->isClosed && $this->offset === \strlen($this->output)) {
+        while (!$this->isClosed && $this->offset === \strlen($this->bytes)) {
             if (!$this->receive(false)) {
                 return true;
             }
@@ -141,45 +103,10 @@ final class InflatedBody implements StreamInterface
         return $this->dropped === 0 && !$this->isClosed && $this->failure === null;
     }
 
-    public function seek(int $offset, int $whence = \SEEK_SET): void
-    {
-        $this->refuseSecondReader();
-        $target = match ($whence) {
-            \SEEK_SET => $offset,
-            \SEEK_CUR => $this->offset + $offset,
-            default => null,
-        };
-        if (!$this->isSeekable() || $target === null || $target < 0 || $target > \strlen($this->output)) {
-            throw new \RuntimeException('This body can only be rewound, and only if it is short');
-        }
-        $this->offset = $target;
-    }
-
-    public function tell(): int
-    {
-        return $this->dropped + $this->offset;
-    }
-
-    public function getMetadata(?string $key = null): mixed
-    {
-        return $this->request()->metadata($key);
-    }
-
     public function close(): void
     {
         $this->isClosed = true;
         $this->discard();
-    }
-
-    public function isReadable(): bool
-    {
-        return !$this->isClosed;
-    }
-
-    private function request(): OutgoingRequest
-    {
-        /** @var OutgoingRequest */
-        return $this->request->getValue();
     }
 
     /** @throws \Throwable an earlier failure of the body, if there was one */
@@ -187,13 +114,6 @@ final class InflatedBody implements StreamInterface
     {
         if ($this->isClosed) {
             throw $this->failure ?? new \RuntimeException('The body was closed');
-        }
-    }
-
-    private function refuseSecondReader(): void
-    {
-        if ($this->isReading) {
-            throw new \LogicException('Another fiber is reading this body');
         }
     }
 
@@ -224,9 +144,8 @@ final class InflatedBody implements StreamInterface
     private function step(bool $keeps): void
     {
         $bytes = $this->source->read(self::STEP_BYTES);
-        if (!$keeps && $this->dropped + \strlen($this->output) >= self::MAX_KEPT_BYTES) {
-            $this->dropped += \strlen($this->output);
-            [$this->output, $this->offset] = ['', 0];
+        if (!$keeps) {
+            $this->discardLongPart();
         }
         while ($bytes !== '' && !$this->isComplete) {
             $bytes = $this->inflate($bytes);
@@ -266,7 +185,7 @@ final class InflatedBody implements StreamInterface
                 'the compressed body is corrupt: its data, checksum or length is wrong',
             ));
         }
-        $this->output .= $output;
+        $this->bytes .= $output;
         $this->hasMember = true;
         $hasEnded = inflate_get_status($member) === \ZLIB_STREAM_END;
         $this->member = $hasEnded ? null : $member;
@@ -274,12 +193,9 @@ final class InflatedBody implements StreamInterface
         return $hasEnded ? substr($bytes, inflate_get_read_len($member) - $before) : '';
     }
 
-    private function tooLong(): InvalidResponseException
+    private function hasKept(): bool
     {
-        return InvalidResponseException::of(
-            $this->request(),
-            "the decompressed body is longer than {$this->maxBodyBytes} bytes (RequestOptions::\$maxBodyBytes)",
-        );
+        return $this->isSeekable();
     }
 
     private function fail(InvalidResponseException $failure): InvalidResponseException
@@ -292,8 +208,7 @@ final class InflatedBody implements StreamInterface
 
     private function discard(): void
     {
-        $this->dropped += $this->offset;
-        [$this->output, $this->offset] = ['', 0];
+        $this->discardUnread();
         $this->source->close();
     }
 }

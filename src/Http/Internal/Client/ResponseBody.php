@@ -13,7 +13,6 @@ use Spindle\Http\Client\RequestTimeoutException;
 use Spindle\Http\Internal\Message\BadMessageException;
 use Spindle\Http\Internal\Message\ChunkDecoder;
 use Spindle\Http\Internal\Message\MessageLimits;
-use Spindle\Http\Internal\Message\ReadOnlyStream;
 
 /**
  * The body of a response. Each read receives the next bytes. After the last byte, the connection is free for the next
@@ -22,35 +21,14 @@ use Spindle\Http\Internal\Message\ReadOnlyStream;
  */
 final class ResponseBody implements StreamInterface
 {
-    use ReadOnlyStream;
-    use LimitsContents;
+    use KeepsContents;
 
-    /** Once this many bytes are kept, read() replaces them by the next bytes, and the body can't be read again. */
-    private const MAX_KEPT_BYTES = 65_536;
-
-    private const READ_BYTES = 65_536;
-
-    /** Received bytes of the body: all bytes, or after a discard only those of the last piece. */
-    private string $bytes = '';
-    private int $offset = 0;
-
-    /** Number of discarded bytes before $bytes. */
-    private int $dropped = 0;
-
-    private bool $isClosed = false;
-
-    /** Whether a fiber waits for bytes. During this wait, other fibers can't read the body. */
-    private bool $isReceiving = false;
+    private const TITLE = 'the body';
 
     /** Bytes of the body that have not arrived; null if chunks or the end of the connection delimit the body. */
     private ?int $remaining;
 
     private ?ChunkDecoder $chunks;
-
-    private ?\Throwable $failure = null;
-
-    /** The {@see OutgoingRequest}. The wrapper hides the request from var_export() and from array casts. */
-    private readonly \SensitiveParameterValue $request;
 
     /** @param ClientConnection|null $connection null once the body is complete or closed, or has failed */
     public function __construct(
@@ -92,30 +70,6 @@ final class ResponseBody implements StreamInterface
         return $isKept && $this->dropped === 0 && !$this->isClosed;
     }
 
-    public function seek(int $offset, int $whence = \SEEK_SET): void
-    {
-        $this->refuseSecondReader();
-        $target = match ($whence) {
-            \SEEK_SET => $offset,
-            \SEEK_CUR => $this->offset + $offset,
-            default => null,
-        };
-        if ($this->dropped > 0 || $target === null || $target < 0 || $target > \strlen($this->bytes)) {
-            throw new \RuntimeException('This body can only be rewound, and only if it is short');
-        }
-        $this->offset = $target;
-    }
-
-    public function __toString(): string
-    {
-        $this->refuseSecondReader();
-        if ($this->dropped === 0) {
-            $this->offset = 0;
-        }
-
-        return $this->getContents();
-    }
-
     /** @throws InvalidResponseException when the contents exceed `RequestOptions::$maxBodyBytes` or the free memory */
     public function getContents(): string
     {
@@ -130,14 +84,8 @@ final class ResponseBody implements StreamInterface
         if ($this->failure !== null) {
             throw $this->failure;
         }
-        $contents = $this->offset === 0 ? $this->bytes : substr($this->bytes, $this->offset);
-        $this->offset = \strlen($this->bytes);
-        while (!$this->eof()) {
-            $contents .= $this->read(self::READ_BYTES);
-            $this->checkLength(\strlen($contents));
-        }
 
-        return \strlen($contents) > $this->maxBodyBytes ? throw $this->fail($this->tooLong()) : $contents;
+        return $this->unreadContents();
     }
 
     public function read(int $length): string
@@ -169,16 +117,6 @@ final class ResponseBody implements StreamInterface
             || $this->connection === null && $this->failure === null && $this->offset === \strlen($this->bytes);
     }
 
-    public function tell(): int
-    {
-        return $this->dropped + $this->offset;
-    }
-
-    public function getMetadata(?string $key = null): mixed
-    {
-        return $this->request()->metadata($key);
-    }
-
     public function close(): void
     {
         $this->isClosed = true;
@@ -187,26 +125,7 @@ final class ResponseBody implements StreamInterface
             $this->connection = null;
         }
         $this->failure ??= new \RuntimeException('The body was closed');
-        $this->dropped += $this->offset;
-        [$this->bytes, $this->offset] = ['', 0];
-    }
-
-    public function isReadable(): bool
-    {
-        return !$this->isClosed;
-    }
-
-    private function request(): OutgoingRequest
-    {
-        /** @var OutgoingRequest */
-        return $this->request->getValue();
-    }
-
-    private function refuseSecondReader(): void
-    {
-        if ($this->isReceiving) {
-            throw new \LogicException('Another fiber is reading this body');
-        }
+        $this->discardUnread();
     }
 
     /** @param bool $keeps true to keep all bytes, for getContents(); false to discard bytes after MAX_KEPT_BYTES */
@@ -216,11 +135,10 @@ final class ResponseBody implements StreamInterface
         if ($connection === null) {
             return;
         }
-        if (!$keeps && $this->dropped + \strlen($this->bytes) >= self::MAX_KEPT_BYTES) {
-            $this->dropped += \strlen($this->bytes);
-            [$this->bytes, $this->offset] = ['', 0];
+        if (!$keeps) {
+            $this->discardLongPart();
         }
-        $this->isReceiving = true;
+        $this->isReading = true;
         try {
             $hasBytes = $connection->receive('the rest of the response', $this->readTimeout, 'readTimeout');
         } catch (TimedOutException $late) {
@@ -232,7 +150,7 @@ final class ResponseBody implements StreamInterface
         } catch (\Throwable $failure) { // the call was cancelled
             throw $this->fail($failure);
         } finally {
-            $this->isReceiving = false;
+            $this->isReading = false;
         }
         if ($this->isClosed) { // another fiber has closed this body
             return;
@@ -299,12 +217,9 @@ final class ResponseBody implements StreamInterface
         }
     }
 
-    private function tooLong(): InvalidResponseException
+    private function hasKept(): bool
     {
-        return InvalidResponseException::of(
-            $this->request(),
-            "the body is longer than {$this->maxBodyBytes} bytes (RequestOptions::\$maxBodyBytes)",
-        );
+        return $this->dropped === 0;
     }
 
     private function fail(\Throwable $failure): \Throwable
@@ -313,8 +228,7 @@ final class ResponseBody implements StreamInterface
             $this->pool->drop($this->connection);
             $this->connection = null;
         }
-        $this->dropped += $this->offset;
-        [$this->bytes, $this->offset] = ['', 0];
+        $this->discardUnread();
         $this->request()->call->countFailure();
 
         return $this->failure = $failure;
