@@ -28,8 +28,6 @@ final class Installation
     /** Classes of Composer that its autoloader provides in every project. */
     private const COMPOSER = ['ClassLoader', 'InstalledVersions'];
 
-    private function __construct() {}
-
     /**
      * @param string       $project  absolute path of the folder that has vendor/spindle/spindle
      * @param list<string> $packages names

@@ -19,8 +19,6 @@ final class Locale
     private const TOLOWER = 3;
     private const TABLE_START = 128;
 
-    private function __construct() {}
-
     /**
      * Returns PHP code that makes the C library translate an error message.
      *

@@ -7,8 +7,6 @@ namespace Spindle\Bench\Aircraft;
 /** Checks on a partly received HTTP response. */
 final class HttpAnswer
 {
-    private function __construct() {}
-
     /** Returns whether a response is complete: by its length or its last chunk. Without either it has no body. */
     public static function isComplete(string $answer): bool
     {

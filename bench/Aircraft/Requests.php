@@ -9,8 +9,6 @@ final class Requests
 {
     private const TIMEOUT = 120.0;
 
-    private function __construct() {}
-
     /**
      * @return list<string> the bodies of the answers with status 200
      *

@@ -14,8 +14,6 @@ final class BarChart
     private const TOP = 30;
     private const COLOURS = 6;
 
-    private function __construct() {}
-
     /** @param array<string, float|null> $values by label; null for a missing measurement */
     public static function svg(string $title, array $values, int $decimals = 0): string
     {

@@ -17,8 +17,6 @@ final class LineChart
     /** Number of parts of an axis. */
     private const AXIS_PARTS = 5;
 
-    private function __construct() {}
-
     /**
      * @param array<string, list<array{float, float}>> $lines by label: x and y of each point
      * @param string                                   $x     title of the x axis

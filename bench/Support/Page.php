@@ -30,8 +30,6 @@ final class Page
         .warning { border-left: 3px solid var(--c1); padding-left: .8rem; }
         CSS;
 
-    private function __construct() {}
-
     /**
      * @param array<string, mixed> $facts     environment and settings
      * @param list<string>         $fragments HTML

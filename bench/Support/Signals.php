@@ -7,8 +7,6 @@ namespace Spindle\Bench\Support;
 /** Handlers for signals that end this process. */
 final class Signals
 {
-    private function __construct() {}
-
     /** Makes signals call exit(), so that destructors end everything that was started. */
     public static function exitOnSignal(): void
     {

@@ -14,8 +14,6 @@ final readonly class DefaultMemoryLimit
     /** Share of the memory for all processes. Other programs, and memory that PHP does not count, get the rest. */
     private const MEMORY_SHARE = 0.75;
 
-    private function __construct() {}
-
     /**
      * Returns the limit in PHP's notation; null to keep PHP's setting.
      *

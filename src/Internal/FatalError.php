@@ -9,8 +9,6 @@ final class FatalError
 {
     public const LEVELS = \E_ERROR | \E_PARSE | \E_CORE_ERROR | \E_COMPILE_ERROR | \E_USER_ERROR | \E_RECOVERABLE_ERROR;
 
-    private function __construct() {}
-
     /** @return array{message: string, file: string, line: int}|null */
     public static function last(): ?array
     {

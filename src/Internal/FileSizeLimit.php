@@ -21,8 +21,6 @@ final class FileSizeLimit
     /** The limit, read at the first use; PHP_INT_MAX for no limit or without ext-posix; null before the first use. */
     private static ?int $maxBytes = null;
 
-    private function __construct() {}
-
     /**
      * Writes as {@see Warnings::write()} does, but returns false for bytes that would exceed the limit.
      *

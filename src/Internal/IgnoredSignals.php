@@ -16,8 +16,6 @@ final class IgnoredSignals
     private const SIGKILL = 9;
     private const REQUIRED_FUNCTIONS = ['pcntl_fork', 'pcntl_waitpid', 'pcntl_wtermsig', 'posix_kill'];
 
-    private function __construct() {}
-
     /**
      * @param list<int> $signals signals for which no handler was set
      *

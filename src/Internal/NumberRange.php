@@ -13,8 +13,6 @@ final class NumberRange
     /** The sum of two counts up to this maximum fits into 32 bits. */
     private const MAX_COUNT = 1_000_000_000;
 
-    private function __construct() {}
-
     /**
      * @param string $what subject of the error message, such as "The delay"
      *

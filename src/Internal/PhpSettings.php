@@ -7,8 +7,6 @@ namespace Spindle\Internal;
 /** Changes settings of PHP. Some hosting providers disable ini_set(), so callers must work without the change. */
 final class PhpSettings
 {
-    private function __construct() {}
-
     /** Has no effect without ini_set(). */
     public static function set(string $name, string $value): void
     {

@@ -9,8 +9,6 @@ final class RandomNumbers
 {
     private const MAX_SKIPPED = 0x3FFF; // takes at most 0.2 ms with PHP 8.2
 
-    private function __construct() {}
-
     /** Seeds mt_rand(). Skips a random count of numbers of lcg_value(), which PHP can't seed, and deprecates in 8.4. */
     public static function diverge(): void
     {

@@ -7,8 +7,6 @@ namespace Spindle\Internal;
 /** Passes the report of a task to a closure of the application. */
 final class ReportDelivery
 {
-    private function __construct() {}
-
     /**
      * Decodes and delivers a report. If decoding fails, drops the report, and logs the reason with error_log().
      *

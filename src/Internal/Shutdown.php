@@ -12,8 +12,6 @@ final class Shutdown
      */
     private const MAX_DEPTH = 10;
 
-    private function __construct() {}
-
     /** Calls a function at the end of the script, after the shutdown functions of the application. */
     public static function afterApplication(\Closure $callback): void
     {

@@ -16,8 +16,6 @@ final class SignalWatch
 {
     private const INTERVAL_SECONDS = 1.0;
 
-    private function __construct() {}
-
     /**
      * Handles signals from the next turn of the event loop on. Does not keep the loop running.
      *

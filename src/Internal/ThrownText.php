@@ -7,8 +7,6 @@ namespace Spindle\Internal;
 /** Reads the message and the code of an exception. A subclass may have assigned values of any type to both. */
 final class ThrownText
 {
-    private function __construct() {}
-
     /** Returns the message, even if a subclass has assigned a value of another type, or a property hook throws. */
     public static function message(\Throwable $thrown): string
     {

@@ -17,8 +17,6 @@ use Spindle\Worker\WorkerPool;
 /** Runs in a process whose autoloader knows only one capability and its requirements: see {@see CapabilitiesTest}. */
 final class Alone
 {
-    private function __construct() {}
-
     /**
      * @param list<string> $classes
      *

@@ -17,8 +17,6 @@ final class OptionPages
     private const MARKER = "<!-- php tools/option-pages.php writes the lists of options -->\n";
     private const NONE = '—';
 
-    private function __construct() {}
-
     /** @return array<string, string> contents by path */
     public static function all(): array
     {

@@ -14,8 +14,6 @@ final class LocalPackages
     /** Keys of composer.json that Composer needs of a package. */
     private const KEYS = ['name', 'version', 'type', 'require', 'provide', 'replace', 'conflict', 'autoload'];
 
-    private function __construct() {}
-
     /**
      * @param array<string, mixed> $first a repository for packages that vendor/ does not have
      *

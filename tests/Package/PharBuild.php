@@ -21,8 +21,6 @@ final class PharBuild
     private const PACKED = '~^(?:bin/spindle|LICENSE|src/.*'
         . '|vendor/(?!bin/).*(?:\.php|/Resources/completion\..*|/LICENSE[^/]*))$~D';
 
-    private function __construct() {}
-
     /**
      * @param string $file   path of the new file
      * @param string $folder empty folder for a copy of the program, which the caller removes

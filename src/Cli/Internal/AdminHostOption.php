@@ -11,8 +11,6 @@ final class AdminHostOption
 {
     private const HOST_PATTERN = '/^(?:[a-z0-9_](?:[a-z0-9_.\-]*[a-z0-9_])?|\*)$/Di';
 
-    private function __construct() {}
-
     /**
      * @return list<string> values of all --admin-host options; * allows any host name
      *

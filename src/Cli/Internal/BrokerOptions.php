@@ -23,8 +23,6 @@ final class BrokerOptions
     /** Largest number of bytes to read from the file of --broker-file. Every address is shorter. */
     private const MAX_FILE_BYTES = 8192;
 
-    private function __construct() {}
-
     public static function addOptions(Command $command): Command
     {
         return $command

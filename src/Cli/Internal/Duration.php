@@ -13,8 +13,6 @@ final class Duration
         . ' s';
     private const UNITS = ['' => 1, 's' => 1, 'm' => 60, 'h' => 3600, 'd' => 86400];
 
-    private function __construct() {}
-
     /** @return float|null seconds; null when the text is invalid or exceeds {@see NumberRange::MAX_SECONDS} */
     public static function parse(string $text): ?float
     {

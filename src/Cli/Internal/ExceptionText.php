@@ -13,8 +13,6 @@ final class ExceptionText
 {
     private const MAX_EXCEPTIONS = 10;
 
-    private function __construct() {}
-
     /**
      * Formats an exception and its previous exceptions, beginning with the first cause. If there are more than
      * MAX_EXCEPTIONS, the text has only the first cause and the latest exceptions. PHP's conversion to a string is then

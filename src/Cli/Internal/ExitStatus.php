@@ -22,8 +22,6 @@ final class ExitStatus
     /** Invalid options, or input that can't be read. */
     public const USAGE = 255;
 
-    private function __construct() {}
-
     public static function ofFailures(int $failed): int
     {
         return min($failed, self::MORE_THAN_100_FAILED);

@@ -14,8 +14,6 @@ final class PhpMessages
 {
     private const NOTICES = \E_NOTICE | \E_USER_NOTICE | \E_DEPRECATED | \E_USER_DEPRECATED;
 
-    private function __construct() {}
-
     /**
      * Logs messages of this process and its forks. A fatal error of a fork is reported only by the parent process.
      *

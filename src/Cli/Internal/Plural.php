@@ -6,8 +6,6 @@ namespace Spindle\Cli\Internal;
 
 final class Plural
 {
-    private function __construct() {}
-
     /** @param string $noun singular form; the plural adds only an s */
     public static function of(int $count, string $noun): string
     {

@@ -15,8 +15,6 @@ final class TerminalText
     /** Bytes that {@see fit()} reads per column. A character with its combining marks rarely has more bytes. */
     private const BYTES_PER_COLUMN = 16;
 
-    private function __construct() {}
-
     /** Returns the text in one line, with escaped control characters. */
     public static function escape(string $text): string
     {

@@ -12,8 +12,6 @@ final class CurrentFunction
     /** @var FiberLocal<\stdClass>|null */
     private static ?FiberLocal $identity = null;
 
-    private function __construct() {}
-
     /** Returns an object that differs for each function. The object is freed when the function has ended. */
     public static function identity(): \stdClass
     {

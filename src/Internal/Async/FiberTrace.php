@@ -8,8 +8,6 @@ final class FiberTrace
 {
     private const LOOP = 'Revolt\EventLoop\Internal\\';
 
-    private function __construct() {}
-
     /**
      * Removes the frames of the event loop, and all frames after them. The loop resumes fibers in nested calls, so
      * these frames belong to the fibers that were resumed earlier in the same turn. If N fibers fail in one turn, the

@@ -17,8 +17,6 @@ final class CloseOnExec
     private const STDERR = 2;
     private const MIN_DESCRIPTOR = 3;
 
-    private function __construct() {}
-
     /**
      * Calls a closure that opens sockets, and marks the sockets as close-on-exec. PHP can't return the descriptor of a
      * socket, but the kernel always assigns the lowest free descriptors. So this method first opens and closes copies

@@ -14,8 +14,6 @@ final class ForkedSockets
     private const S_IFMT = 0170000;
     private const S_IFSOCK = 0140000;
 
-    private function __construct() {}
-
     /**
      * Replaces the streams' sockets by /dev/null in this process. Otherwise, closing a TLS stream would tell the peer
      * that the connection ends, although the parent process still uses the connection. Does nothing without FFI.

@@ -13,8 +13,6 @@ use Spindle\Postgres\PoolTimeoutException;
 /** Copies failures that were created outside of the calling fiber. Each copy has the calling fiber's stack trace. */
 final class CallerTrace
 {
-    private function __construct() {}
-
     /** Returns a copy, because several fibers may get the same failure. Returns a failure without copy() itself. */
     public static function of(\Throwable $failure): \Throwable
     {

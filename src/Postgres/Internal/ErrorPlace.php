@@ -19,8 +19,6 @@ final class ErrorPlace
 
     private const LIST_OF_PLACEHOLDERS = '/\bIN\s*\(\s*(?:\?|:[A-Z_])/';
 
-    private function __construct() {}
-
     /** @param int|null $position number of the character at which the error is, starting at 1; null when unknown */
     public static function describe(#[\SensitiveParameter] string $sql, ?int $position, string $sqlState): string
     {

@@ -16,8 +16,6 @@ final class StaticCalls
     /** A callable as a string, such as `self::run`, or a part of a concatenated one, such as `self::` or `::run`. */
     private const CALLABLE_PATTERN = '/^([\w\\\\\x80-\xff]*)::([\w\x80-\xff]*)$/';
 
-    private function __construct() {}
-
     /**
      * @param array<int, \PhpToken> $own tokens of the code by their index in the source
      *

@@ -13,8 +13,6 @@ final class UnfinishedTasks
     /** @var \WeakMap<Submissions, int>|null id of the process that created each instance */
     private static ?\WeakMap $watched = null;
 
-    private function __construct() {}
-
     public static function watch(Submissions $submissions): void
     {
         if (self::$watched === null) {

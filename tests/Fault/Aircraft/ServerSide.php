@@ -11,8 +11,6 @@ use Spindle\Tests\Text;
 /** Reads facts about server processes from /proc. */
 final class ServerSide
 {
-    private function __construct() {}
-
     /**
      * Returns the process that has accepted the client's connection, or null while none has.
      *

@@ -9,8 +9,6 @@ use Spindle\Site\Reference\ClassNames;
 /** The files for language models: a list of all pages with their first sentences, and all pages in one file. */
 final class Llms
 {
-    private function __construct() {}
-
     /**
      * Returns llms.txt, in the form of https://llmstxt.org.
      *

@@ -51,8 +51,6 @@ final class Sidebar
     /** Groups whose first page is linked at the top of the site. */
     private const TOP = ['Tutorials', 'How-to', 'Understand', 'Compare and move', self::REFERENCE, self::BENCHMARKS];
 
-    private function __construct() {}
-
     /**
      * Returns the navigation in the form that VitePress reads.
      *

@@ -15,8 +15,6 @@ final class ThemedPictures
     private const PICTURE = '~<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)"\s*/?>'
         . '\s*<img ([^>]*)src="([^"]+)"([^>]*)>\s*</picture>~';
 
-    private function __construct() {}
-
     public static function in(string $markdown): string
     {
         return (string) preg_replace(

@@ -10,8 +10,6 @@ final class ByteSize
 
     private const PATTERN = '/^(\d{1,10}(?:\.\d{1,9})?)([kmgtp]?)$/Di';
 
-    private function __construct() {}
-
     /** @return float|null bytes; null when the text is invalid */
     public static function parse(string $text): ?float
     {

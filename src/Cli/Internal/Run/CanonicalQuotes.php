@@ -61,8 +61,6 @@ final class CanonicalQuotes
         . self::MARKED . self::ANY . '++[ \t]*+\(|' // '@'(a|b)
         . '(?<!\x01)[<>]&[ \t]*+' . self::BARE . '*+[\x01\x02]%s'; // >&3'-'
 
-    private function __construct() {}
-
     /**
      * Returns the form of a shell line; the line itself when its form is uncertain.
      *

@@ -86,8 +86,6 @@ final class PipeOptions
         'group-by' => 'lines are not compared; use --pipe',
     ];
 
-    private function __construct() {}
-
     /**
      * Returns whether jobs read blocks: with --pipe or --pipe-part, but not with --tee.
      *

@@ -12,8 +12,6 @@ final class RegularExpression
     /** A delimiter must not be a letter, digit, white space, backslash or NUL. Patterns rarely contain byte 1. */
     private const DELIMITER = "\1";
 
-    private function __construct() {}
-
     public static function isValid(string $pattern): bool
     {
         return !str_contains($pattern, self::DELIMITER) && @preg_match(self::delimited($pattern), '') !== false;

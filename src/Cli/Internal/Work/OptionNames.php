@@ -11,8 +11,6 @@ final class OptionNames
     private const OTHER_OPTIONS = "/; or set its path with \w+\(php: '[^']*'\)|(?:, or|\.) increase startTimeout"
         . '|\. Check that (?:WorkerPoolOptions\(php:\)|the option php of the pool) names a command-line PHP/i';
 
-    private function __construct() {}
-
     public static function in(string $message): string
     {
         return str_replace('WorkerPoolOptions(bootstrap:)', '--bootstrap', (string) preg_replace(

@@ -45,8 +45,6 @@ final class PoolHelp
 
     private const OTHER = 'A value of statistics that the application registered.';
 
-    private function __construct() {}
-
     public static function of(string $key): string
     {
         return (self::TEXTS[$key] ?? self::OTHER) . ' The label pool is the name of the statistics.';

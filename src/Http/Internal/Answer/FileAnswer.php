@@ -11,8 +11,6 @@ use Spindle\Http\Response;
 /** Creates the response to a request for a file: the file, a part of it, 304, or an error. RFC 9110, 13.2.2. */
 final class FileAnswer
 {
-    private function __construct() {}
-
     /** @param array<string, string|list<string>> $headers replace the header fields that are derived from the file */
     public static function of(
         OpenFile $file,

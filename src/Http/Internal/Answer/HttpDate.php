@@ -52,8 +52,6 @@ final class HttpDate
             . ' (?<year>\d{4})$/D',
     ];
 
-    private function __construct() {}
-
     /** @param int $time Unix time */
     public static function of(int $time): string
     {

@@ -80,8 +80,6 @@ final class MediaType
         'zst' => 'application/zstd',
     ];
 
-    private function __construct() {}
-
     public static function of(string $path): string
     {
         $type = self::TYPES[strtolower(pathinfo($path, \PATHINFO_EXTENSION))] ?? self::DEFAULT_TYPE;

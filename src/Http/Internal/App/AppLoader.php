@@ -13,8 +13,6 @@ use Spindle\Http\Application;
 
 final class AppLoader
 {
-    private function __construct() {}
-
     /**
      * Returns `$app` if it is an Application, creates one for a handler, or loads one from a file.
      *

@@ -9,8 +9,6 @@ use Psr\Http\Message\ResponseInterface;
 /** Checks what a closure has returned for a request. */
 final class HandlerResult
 {
-    private function __construct() {}
-
     /** @throws \TypeError when the result is no response */
     public static function response(mixed $result, \Closure $handler): ResponseInterface
     {

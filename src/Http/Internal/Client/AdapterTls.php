@@ -9,8 +9,6 @@ use Spindle\TlsOptions;
 /** Merges the TLS options of a Guzzle or Symfony request with the TLS options of the HttpClient. */
 final class AdapterTls
 {
-    private function __construct() {}
-
     /**
      * @param string|null $caFile null to use the file of `$default`
      * @param string|null $certificate null to use the certificate of `$default`, and also its key if `$key` is null

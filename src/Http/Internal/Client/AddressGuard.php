@@ -25,8 +25,6 @@ final class AddressGuard
     /** Prefix of addresses that a gateway translates to IPv4: the last 4 bytes are the IPv4 address (RFC 6052, 2.1). */
     private const NAT64_PREFIX = "\0\x64\xff\x9b\0\0\0\0\0\0\0\0";
 
-    private function __construct() {}
-
     public static function isPublic(string $ip): bool
     {
         $packed = IpNetwork::pack($ip);

@@ -28,8 +28,6 @@ final class SymfonyShutdown
     /** @var \WeakMap<SymfonyReceiver, array{LoggerInterface|null}>|null the logger of each response */
     private static ?\WeakMap $receivers = null;
 
-    private function __construct() {}
-
     /** Registers the wait. Must be called before PHP calls the shutdown functions: PHP ignores those of destructors. */
     public static function register(): void
     {

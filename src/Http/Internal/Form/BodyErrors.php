@@ -8,8 +8,6 @@ use Spindle\Http\HttpException;
 
 final class BodyErrors
 {
-    private function __construct() {}
-
     public static function malformed(string $what, ?\Throwable $previous = null): HttpException
     {
         return new HttpException(400, $what, previous: $previous);

@@ -31,8 +31,6 @@ final class JsonMembers
     private const ITEM_BYTES = 32;
     private const STRING_BYTES = 48;
 
-    private function __construct() {}
-
     /** Returns an upper bound of the memory that decoding needs. Also counts braces, colons and commas in strings. */
     public static function maxMemoryBytes(string $json): int
     {

@@ -9,8 +9,6 @@ use Spindle\Http\HttpException;
 /** Parses the variables of a query as PHP does for $_GET. Refuses a query if PHP would leave out variables. */
 final class Query
 {
-    private function __construct() {}
-
     /**
      * @return array<array-key, mixed>
      *

@@ -9,8 +9,6 @@ use Spindle\Http\HttpException;
 /** @see https://www.rfc-editor.org/rfc/rfc6265#section-5.4 */
 final class Cookies
 {
-    private function __construct() {}
-
     /**
      * Returns cookies by name, as in PHP's $_COOKIE. If several cookies have the same name, the first one is returned.
      * Values are percent-decoded; a `+` is not a space. Names are not changed, unlike in PHP.

@@ -11,8 +11,6 @@ namespace Spindle\Http\Internal\Message;
  */
 final class Fields
 {
-    private function __construct() {}
-
     /**
      * @param string $lines valid field lines, each with its CRLF
      *

@@ -17,8 +17,6 @@ final class HandlerFailure
     /** Maximum bytes of an exception's message in the log, because a message may contain long data from clients. */
     private const MAX_MESSAGE_BYTES = 16_384;
 
-    private function __construct() {}
-
     /**
      * @param array<string, string> $request context of the log entry: {@see LogFields}
      * @param bool $responseStarted true if a response has started, so that the returned response can't be sent. Then

@@ -12,8 +12,6 @@ final class Json
     /** Maximum bytes of a key that an error message shows. */
     private const MAX_KEY_BYTES = 80;
 
-    private function __construct() {}
-
     /** @throws \JsonException with the path of the part that can't be encoded, if the path is known */
     public static function encode(#[\SensitiveParameter] mixed $value): string
     {

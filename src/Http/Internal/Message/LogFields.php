@@ -7,8 +7,6 @@ namespace Spindle\Http\Internal\Message;
 /** The context of log entries about one request: method, target, address of the client, and fields of middleware. */
 final class LogFields
 {
-    private function __construct() {}
-
     /**
      * @param array<string, string> $added fields that middleware has added; they replace others of the same name
      *

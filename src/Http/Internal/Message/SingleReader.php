@@ -13,8 +13,6 @@ final class SingleReader
     /** @var \WeakMap<StreamInterface, true>|null */
     private static ?\WeakMap $read = null;
 
-    private function __construct() {}
-
     /** Returns whether the caller may read and close a stream; false if another caller does, or has done so. */
     public static function claim(StreamInterface $stream): bool
     {

@@ -53,8 +53,6 @@ final class Status
         508 => 'Loop Detected', 511 => 'Network Authentication Required',
     ];
 
-    private function __construct() {}
-
     public static function reason(int $status): string
     {
         return self::REASONS[$status] ?? '';

@@ -9,8 +9,6 @@ use Psr\Http\Message\StreamInterface;
 /** Checks the sizes that streams report. For a file with a stream filter, PHP reports the unfiltered size. */
 final class StreamSize
 {
-    private function __construct() {}
-
     /** Returns a stream's size in bytes; null if the size is unknown or uncertain. Returns a size of 0 unchecked. */
     public static function of(StreamInterface $stream): ?int
     {

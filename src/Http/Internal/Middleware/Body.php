@@ -12,8 +12,6 @@ use Spindle\Http\Response;
 /** Reads a response's body and size. Does not call Response::getBody(), which replaces a string by a stream. */
 final class Body
 {
-    private function __construct() {}
-
     public static function of(ResponseInterface $response): string|StreamInterface
     {
         return $response instanceof Response ? $response->body() : $response->getBody();

@@ -9,8 +9,6 @@ use Spindle\Http\ClientDisconnectedException;
 /** Detects exceptions that were thrown because the request was cancelled, for example by a disconnect. */
 final class ClientDisconnect
 {
-    private function __construct() {}
-
     public static function caused(\Throwable $failure): bool
     {
         for ($cause = $failure; $cause !== null; $cause = $cause->getPrevious()) {

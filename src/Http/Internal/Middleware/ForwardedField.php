@@ -21,8 +21,6 @@ final class ForwardedField
     /** Maximum number of pairs. Proxies send at most four. Many names with colliding hashes would cost CPU time. */
     private const MAX_PAIRS = 20;
 
-    private function __construct() {}
-
     /**
      * Yields the hops. Reads the header from its end, so an unclosed quote of a client can't hide the entry of a proxy.
      *

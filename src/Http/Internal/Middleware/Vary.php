@@ -10,8 +10,6 @@ use Spindle\Http\Internal\Message\Fields;
 /** @see https://www.rfc-editor.org/rfc/rfc9110#section-12.5.5 */
 final class Vary
 {
-    private function __construct() {}
-
     /** Adds request fields to Vary. Caches then store a separate response for each value of these fields. */
     public static function by(ResponseInterface $response, string ...$fields): ResponseInterface
     {

@@ -9,8 +9,6 @@ use Psr\Http\Message\ServerRequestInterface;
 /** Parses X-Forwarded-For, -Proto, -Host and -Port, which have no specification. */
 final class XForwardedFields
 {
-    private function __construct() {}
-
     /**
      * Yields the hops. If Proto, Host or Port has only one member, that member applies to all hops. Otherwise, the last
      * member belongs to the last hop, the member before it to the hop before, and so on.

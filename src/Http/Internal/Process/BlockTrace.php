@@ -98,8 +98,6 @@ final readonly class BlockTrace
 
     private const GUZZLE_HANDLER = '/^GuzzleHttp\\\\Handler\\\\(?:Curl\w*|StreamHandler)$/D';
 
-    private function __construct() {}
-
     /**
      * @param list<Frame> $frames debug_backtrace() of the signal handler; the first frame is the call of this handler
      *

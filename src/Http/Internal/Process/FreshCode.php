@@ -11,8 +11,6 @@ use Spindle\Internal\Warnings;
 /** Makes a new fork read the current code instead of code that an earlier process has cached. */
 final class FreshCode
 {
-    private function __construct() {}
-
     public static function clearCaches(): void
     {
         clearstatcache(true);

@@ -15,8 +15,6 @@ final readonly class MemoryLimit
     /** Minimum memory_limit as a multiple of --max-memory. A process above --max-memory serves until it is replaced. */
     private const MAX_MEMORY_FACTOR = 2;
 
-    private function __construct() {}
-
     /**
      * Returns the limit in PHP's notation; null to keep PHP's setting.
      *

@@ -17,8 +17,6 @@ final class PhpRestart
     /** Signals that may have been ignored when PHP was started. For example, nohup ignores SIGHUP. */
     private const IGNORABLE_SIGNALS = [\SIGHUP, \SIGINT, \SIGQUIT, \SIGTERM, \SIGUSR1, \SIGUSR2];
 
-    private function __construct() {}
-
     /**
      * Restarts PHP without the functions of {@see RequestFunctions}. Does not return after a successful restart.
      *

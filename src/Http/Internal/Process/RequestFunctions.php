@@ -52,8 +52,6 @@ final class RequestFunctions
     /** Log to which error_log() writes; null for standard error. */
     private static ?LoggerInterface $log = null;
 
-    private function __construct() {}
-
     /** @return list<string> the functions to disable at PHP's start */
     public static function names(): array
     {

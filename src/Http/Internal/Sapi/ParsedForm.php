@@ -25,8 +25,6 @@ final class ParsedForm
     /** PHP's warning when PHP stops at a part without a name. */
     private const GARBLED_PART_WARNING = 'File Upload Mime headers garbled';
 
-    private function __construct() {}
-
     /**
      * @param array<mixed> $fields  in the format of $_POST
      * @param array<mixed> $files   in the format of $_FILES

@@ -11,8 +11,6 @@ use Spindle\Http\Internal\Form\BodyErrors;
 /** Converts PHP's $_FILES, which groups files by attribute, to the tree that PSR-7 requires. */
 final class UploadedFiles
 {
-    private function __construct() {}
-
     /**
      * @param array<mixed> $files
      *

@@ -23,8 +23,6 @@ final class Certificates
     /** @var array<string, list<int>> fingerprints of files in which the last check found no fault, by path */
     private static array $usableFingerprints = [];
 
-    private function __construct() {}
-
     /**
      * @param array<mixed> $certificates by host name
      *

@@ -24,8 +24,6 @@ final class Listeners
     /** Maximum port. PHP would treat 65,536 as port 0, which stands for any free port. */
     private const MAX_PORT = 65_535;
 
-    private function __construct() {}
-
     /**
      * @param list<string> $addresses "127.0.0.1:8080", "[::1]:8080", "tls://0.0.0.0:8443", "unix:///run/app.sock"
      *

@@ -9,8 +9,6 @@ use Spindle\Statistics;
 /** Reads the statistics of an application's pool. The pool's code may throw or return wrong values. */
 final class PoolStatistics
 {
-    private function __construct() {}
-
     /** @return array<string, int|float> the values that are finite numbers; each other value is named in a warning */
     public static function of(Statistics $pool, Service $service): array
     {

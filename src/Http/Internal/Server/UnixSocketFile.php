@@ -24,8 +24,6 @@ final class UnixSocketFile
      */
     private static array $created = [];
 
-    private function __construct() {}
-
     /**
      * Removes the file of a killed server. If no socket can be created at this path, throws an exception with the
      * reason. PHP's own warning would not contain this reason.

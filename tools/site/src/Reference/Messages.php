@@ -19,8 +19,6 @@ final class Messages
     /** Shorter strings are parts of a message, such as a unit. */
     private const MIN_LENGTH = 25;
 
-    private function __construct() {}
-
     /**
      * @param \ReflectionClass<object> $exception
      * @return list<string> with the expressions that are inserted as {$name}

@@ -7,8 +7,6 @@ namespace Spindle\Site\Reference;
 /** The PHP code of a constant value. */
 final class Value
 {
-    private function __construct() {}
-
     public static function shown(mixed $value): string
     {
         return match (true) {

@@ -7,8 +7,6 @@ namespace Spindle\Site\Reference;
 /** Pages of docs/reference/ that are made from the code, so that other pages can link to them. */
 final class WrittenPages
 {
-    private function __construct() {}
-
     /** @return array<string, string> contents by path in the project */
     public static function all(string $project): array
     {

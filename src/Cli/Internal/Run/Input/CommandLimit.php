@@ -27,8 +27,6 @@ final class CommandLimit
 
     private const POINTER_BYTES = 8;
 
-    private function __construct() {}
-
     /** Returns the largest size of a line that `/bin/sh -c --` runs, in bytes, including the NUL byte at its end. */
     public static function shellLineBytes(): int
     {

@@ -11,8 +11,6 @@ final class ShellQuotes
 {
     public const PLAIN_PATTERN = '~^[\w./+-]+$~D';
 
-    private function __construct() {}
-
     public static function quoted(string $text): string
     {
         return preg_match(self::PLAIN_PATTERN, $text) === 1 ? $text : self::around($text);

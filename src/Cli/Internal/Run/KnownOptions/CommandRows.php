@@ -79,6 +79,4 @@ final class CommandRows
         ['filter', 'EXPRESSION', Meaning::Refused, self::PERL],
         ['embed', '', Meaning::Refused, 'a script can\'t contain spindle; install spindle on the machine'],
     ];
-
-    private function __construct() {}
 }

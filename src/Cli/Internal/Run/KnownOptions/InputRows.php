@@ -66,6 +66,4 @@ final class InputRows
         ['semaphore-name id semaphorename', 'NAME', Meaning::Refused, self::SEM],
         ['semaphore-timeout st semaphoretimeout', 'SECONDS', Meaning::Refused, self::SEM],
     ];
-
-    private function __construct() {}
 }

@@ -61,6 +61,4 @@ final class OtherRows
         ['debug D', 'WHAT', Meaning::Refused, 'use -vvv to log each step'],
         ['ctrl-c ctrlc no-ctrl-c no-ctrlc noctrlc', '', Meaning::Refused, 'after one Ctrl-C, running jobs may finish'],
     ];
-
-    private function __construct() {}
 }

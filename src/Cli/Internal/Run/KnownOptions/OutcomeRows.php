@@ -45,6 +45,4 @@ final class OutcomeRows
         ],
         ['strict', '', Meaning::Own, 'Start no more jobs after an input line that is not a valid command'],
     ];
-
-    private function __construct() {}
 }

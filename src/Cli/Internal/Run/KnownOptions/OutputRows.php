@@ -67,6 +67,4 @@ final class OutputRows
             . ' "stdout":..., "stderr":...}',
         ],
     ];
-
-    private function __construct() {}
 }

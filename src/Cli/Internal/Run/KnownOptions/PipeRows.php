@@ -64,6 +64,4 @@ final class PipeRows
             . ' the group before it',
         ],
     ];
-
-    private function __construct() {}
 }

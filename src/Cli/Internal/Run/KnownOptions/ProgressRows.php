@@ -18,6 +18,4 @@ final class ProgressRows
         ['bar', '', Meaning::Other, 'Show a progress bar, as --progress bar does', self::FORM],
         ['eta', '', Meaning::Other, 'Show the remaining time, as --progress bar does', self::FORM],
     ];
-
-    private function __construct() {}
 }

@@ -28,6 +28,4 @@ final class SemRows
         ['help h', '', Meaning::Same, 'Show the help'],
         ['version V', '', Meaning::Same, 'Show the version'],
     ];
-
-    private function __construct() {}
 }

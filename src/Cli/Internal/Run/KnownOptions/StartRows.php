@@ -80,6 +80,4 @@ final class StartRows
         ['number-of-cores numberofcores number-of-cpus numberofcpus', '', Meaning::Refused, 'use nproc'],
         ['number-of-sockets numberofsockets number-of-threads numberofthreads', '', Meaning::Refused, 'use nproc'],
     ];
-
-    private function __construct() {}
 }

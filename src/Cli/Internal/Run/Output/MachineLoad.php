@@ -10,8 +10,6 @@ final class MachineLoad
 {
     private const MEMORY_FILE = '/proc/meminfo';
 
-    private function __construct() {}
-
     public static function now(): string
     {
         $load = sys_getloadavg();
