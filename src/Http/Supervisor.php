@@ -19,11 +19,11 @@ use Spindle\Http\Internal\Process\RequestFunctions;
 use Spindle\Http\Internal\Process\ServerFactory;
 use Spindle\Http\Internal\Process\StrayOutput;
 use Spindle\Http\Internal\Server\Listeners;
-use Spindle\Http\Internal\Server\SafeLogger;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\CpuCount;
 use Spindle\Internal\NotCopyable;
 use Spindle\Internal\Release;
+use Spindle\Internal\SafeLogger;
 use Spindle\Internal\WorkingDirectory;
 use Spindle\Lifecycle;
 

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Internal;
 
 use Fidry\CpuCoreCounter\CpuCoreCounter;
-use Spindle\Internal\Launcher\Process\Files;
 
 /**
  * Counts the CPUs that this process can use: the CPUs in its affinity mask, limited by the quota of its cgroups.
@@ -37,21 +36,14 @@ final readonly class CpuCount
     /** Returns the number of online CPUs in the affinity mask, which can contain offline CPUs too; null if unknown. */
     private function affinity(): ?int
     {
-        $status = $this->read('proc/self/status');
-        if (preg_match('/^Cpus_allowed_list:\s*([\d,-]+)$/m', $status, $match) !== 1) {
+        $files = new Cgroups($this->root);
+        if (preg_match('/^Cpus_allowed_list:\s*([\d,-]+)$/m', $files->read('/proc/self/status'), $match) !== 1) {
             return null;
         }
         $allowed = self::parseList($match[1]);
-        $online = self::parseList(trim($this->read('sys/devices/system/cpu/online')));
+        $online = self::parseList($files->read('/sys/devices/system/cpu/online'));
 
         return \count($online === [] ? $allowed : array_intersect_key($allowed, $online));
-    }
-
-    private function read(string $path): string
-    {
-        $file = rtrim($this->root, '/') . '/' . $path;
-
-        return (string) Files::read($file);
     }
 
     /** @return array<int, true> by CPU number, from a CPU list of the kernel such as "0-3,8" */

@@ -32,7 +32,7 @@ final class CapabilitiesTest extends TestCase
 
     /** Packages that each folder of src/ uses by itself. */
     private const PACKAGES = [
-        self::SHARED => ['amphp/amp', 'amphp/dns', 'fidry/cpu-core-counter', 'revolt/event-loop'],
+        self::SHARED => ['amphp/amp', 'amphp/dns', 'fidry/cpu-core-counter', 'psr/log', 'revolt/event-loop'],
         'Command' => ['amphp/amp', 'psr/log', 'revolt/event-loop'],
         'Worker' => ['amphp/amp', 'psr/log', 'revolt/event-loop'],
         'Postgres' => ['amphp/amp', 'psr/log', 'revolt/event-loop'],

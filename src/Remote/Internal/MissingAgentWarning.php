@@ -6,6 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
+use Spindle\Internal\SafeLogger;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
@@ -36,7 +37,7 @@ final class MissingAgentWarning
 
     public static function of(?LoggerInterface $logger, string $queue): ?self
     {
-        return $logger === null ? null : new self(new GuardedLogger($logger), $queue);
+        return $logger === null ? null : new self(new SafeLogger($logger), $queue);
     }
 
     public function ofFork(): self

@@ -24,6 +24,7 @@ use Spindle\Internal\FreeMemory;
 use Spindle\Internal\Launcher\Process\Signals;
 use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\RepeatedWarnings;
+use Spindle\Internal\SafeLogger;
 
 /** The state that all connections of a server share: handler, options, limits, counters and deadlines. */
 final class Service implements FileDescriptors

@@ -6,8 +6,8 @@ namespace Spindle\Tests\Unit\Http\Server;
 
 use PHPUnit\Framework\TestCase;
 use Psr\Log\AbstractLogger;
-use Spindle\Http\Internal\Server\SafeLogger;
 use Spindle\Internal\RepeatedWarnings;
+use Spindle\Internal\SafeLogger;
 use Spindle\Tests\ReadsErrorLog;
 
 final class RepeatedWarningsTest extends TestCase

@@ -2,21 +2,20 @@
 
 declare(strict_types=1);
 
-namespace Spindle\Http\Internal\Server;
+namespace Spindle\Internal;
 
 use Psr\Log\AbstractLogger;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
-use Spindle\Internal\LoggerFailures;
 
-/** Catches a logger's exceptions, so that no request fails. {@see LoggerFailures} reports them. */
+/** Catches a logger's exceptions, so that no request or job fails. error_log() gets at most one of them a minute. */
 final class SafeLogger extends AbstractLogger
 {
-    private readonly LoggerFailures $failures;
+    private readonly RepeatedWarnings $failures;
 
     public function __construct(private readonly LoggerInterface $logger)
     {
-        $this->failures = new LoggerFailures();
+        $this->failures = new RepeatedWarnings();
     }
 
     public function isSilent(): bool
@@ -34,7 +33,10 @@ final class SafeLogger extends AbstractLogger
         try {
             $this->logger->log($level, $message, $context);
         } catch (\Throwable $failure) {
-            $this->failures->report($failure);
+            if ($this->failures->isNew('')) {
+                $text = ThrownText::message($failure);
+                error_log("Spindle: log entries are lost, because the logger threw: {$text}");
+            }
         }
     }
 }
