@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 use Amp\Cancellation;
-use Revolt\EventLoop;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\NotCopyable;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\Internal\ConnectionSession;
@@ -132,9 +132,7 @@ final class PooledConnection implements PostgresLink
             return;
         }
         [$connectionSession, $this->connectionSession] = [$this->connectionSession, null];
-        if ($this->leakTimer !== null) {
-            EventLoop::cancel($this->leakTimer);
-        }
+        LoopCallback::cancel($this->leakTimer);
         $this->session->noteChange();
         $this->pool->detachFromFiber($this->session);
         [$pool, $session, $lease] = [$this->pool, $this->session, $this->lease];

@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
-use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\NotCopyable;
 use Spindle\Internal\WeakTimer;
 
@@ -40,7 +40,7 @@ final class ResultBudget
 
     public function __destruct()
     {
-        $this->stopTimer();
+        LoopCallback::cancel($this->timer);
     }
 
     /** Returns whether the budget is used up. If so, the next large result waits. */
@@ -58,7 +58,7 @@ final class ResultBudget
     public function release(int $bytes): void
     {
         $this->used -= $bytes;
-        $this->stopTimer();
+        LoopCallback::cancel($this->timer);
         $this->admitFitting();
         $this->startTimer();
     }
@@ -96,7 +96,7 @@ final class ResultBudget
         }
         $this->admitFitting();
         if ($this->waiting->isEmpty()) {
-            $this->stopTimer();
+            LoopCallback::cancel($this->timer);
         }
     }
 
@@ -147,14 +147,6 @@ final class ResultBudget
                 $budget->admitFitting();
                 $budget->startTimer();
             });
-        }
-    }
-
-    private function stopTimer(): void
-    {
-        if ($this->timer !== null) {
-            EventLoop::cancel($this->timer);
-            $this->timer = null;
         }
     }
 }

@@ -6,6 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Internal\LoopCallback;
 
 /**
  * Starts queued commands when a slot is free, with at least {@see CommandPoolOptions::$delay} between two starts.
@@ -73,14 +74,14 @@ final class DelayedStarts
     public function pause(): void
     {
         $this->isPaused = true;
-        $this->cancelTimer();
+        LoopCallback::cancel($this->timerId);
         $this->schedule();
     }
 
     public function resume(): void
     {
         $this->isPaused = false;
-        $this->cancelTimer();
+        LoopCallback::cancel($this->timerId);
         $this->schedule();
     }
 
@@ -92,7 +93,7 @@ final class DelayedStarts
             $this->takeFrom($pending->lane, $pending->id);
         }
         if ($this->lanes === []) {
-            $this->cancelTimer(); // the timer would keep the event loop running
+            LoopCallback::cancel($this->timerId); // the timer would keep the event loop running
         }
 
         return $isQueued;
@@ -108,20 +109,12 @@ final class DelayedStarts
     {
         $this->lanes = [];
         $this->starting = null;
-        $this->cancelTimer();
+        LoopCallback::cancel($this->timerId);
     }
 
     private function afterDelay(): int
     {
         return (int) hrtime(true) + (int) ($this->delay * 1e9);
-    }
-
-    private function cancelTimer(): void
-    {
-        if ($this->timerId !== null) {
-            EventLoop::cancel($this->timerId);
-            $this->timerId = null;
-        }
     }
 
     /** Removes and returns a command, and moves its lane behind all others. */

@@ -6,6 +6,7 @@ namespace Spindle\Internal\Launcher;
 
 use Revolt\EventLoop;
 use Spindle\Internal\FrameReader;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Warnings;
 use Spindle\LauncherException;
@@ -193,9 +194,7 @@ final class LauncherProcess
         $this->closed = true;
         EventLoop::cancel($this->readCallbackId);
         $this->heartbeat->stop();
-        if ($this->writeCallbackId !== null) {
-            EventLoop::cancel($this->writeCallbackId);
-        }
+        LoopCallback::cancel($this->writeCallbackId);
         if ($this->belongsToThisProcess()) {
             $this->sendEnd();
         }

@@ -7,6 +7,7 @@ namespace Spindle\Postgres\Internal;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
+use Spindle\Internal\LoopCallback;
 use Spindle\Postgres\ConnectionClosedException;
 
 /** Closes the session if a wait, for example for an answer to COMMIT, continues for SECONDS after a cancellation. */
@@ -49,9 +50,7 @@ final class CancellationLimit
         } finally {
             $limit->isOver = true;
             $cancellation->unsubscribe($id);
-            if ($limit->timer !== null) {
-                EventLoop::cancel($limit->timer);
-            }
+            LoopCallback::cancel($limit->timer);
         }
     }
 

@@ -6,8 +6,8 @@ namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
-use Revolt\EventLoop;
 use Spindle\Internal\Clock;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
@@ -41,9 +41,7 @@ final class PendingCommit
 
     public function __destruct()
     {
-        if ($this->timer !== null) {
-            EventLoop::cancel($this->timer);
-        }
+        LoopCallback::cancel($this->timer);
     }
 
     /**

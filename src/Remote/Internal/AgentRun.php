@@ -10,6 +10,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\Clock;
+use Spindle\Internal\LoopCallback;
 use Spindle\Remote\AgentOptions;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerUnavailableException;
@@ -152,9 +153,7 @@ final class AgentRun
         } finally {
             $stop->unsubscribe($subscription);
             $end->unsubscribe($ending);
-            if ($this->stopTimer !== null) {
-                EventLoop::cancel($this->stopTimer);
-            }
+            LoopCallback::cancel($this->stopTimer);
             EventLoop::cancel($heartbeat);
             $close();
             $this->exchange->close();

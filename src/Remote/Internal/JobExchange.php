@@ -8,6 +8,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\Clock;
+use Spindle\Internal\LoopCallback;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
@@ -120,7 +121,7 @@ final class JobExchange
         if ($this->dueTimer !== null && $this->dueAt <= $time) {
             return;
         }
-        $this->cancelDueTimer();
+        LoopCallback::cancel($this->dueTimer);
         $this->dueAt = $time;
         $this->dueTimer = EventLoop::unreference(EventLoop::delay($seconds, function (): void {
             $this->dueTimer = null;
@@ -144,7 +145,7 @@ final class JobExchange
     public function close(): void
     {
         $this->isClosed = true;
-        $this->cancelDueTimer();
+        LoopCallback::cancel($this->dueTimer);
         $this->releaseBudget($this->settlementBytes);
     }
 
@@ -285,14 +286,6 @@ final class JobExchange
             }
         }
         $this->jobs->addRecovered($lost, $this->lastReservedNumber);
-    }
-
-    private function cancelDueTimer(): void
-    {
-        if ($this->dueTimer !== null) {
-            EventLoop::cancel($this->dueTimer);
-            $this->dueTimer = null;
-        }
     }
 
     private function releaseBudget(int $bytes): void

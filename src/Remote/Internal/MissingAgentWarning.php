@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Psr\Log\LoggerInterface;
-use Revolt\EventLoop;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\SafeLogger;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
@@ -56,12 +56,12 @@ final class MissingAgentWarning
     public function stop(): void
     {
         $this->isWaiting = false;
-        $this->cancelTimer();
+        LoopCallback::cancel($this->timer);
     }
 
     private function checkAfter(float $seconds, Broker $broker, RemoteActivity $activity): void
     {
-        $this->cancelTimer();
+        LoopCallback::cancel($this->timer);
         $weak = \WeakReference::create($activity);
         $check = static fn(self $warning) => $warning->check($broker, $weak->get());
         $this->timer = WeakTimer::after($seconds, $this, $check);
@@ -96,13 +96,5 @@ final class MissingAgentWarning
             'No agent serves the queue {queue}, so its jobs wait. Start one: spindle work --queue {queue}',
             ['queue' => $this->queue],
         );
-    }
-
-    private function cancelTimer(): void
-    {
-        if ($this->timer !== null) {
-            EventLoop::cancel($this->timer);
-            $this->timer = null;
-        }
     }
 }

@@ -11,6 +11,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\Async\InputConsumer;
 use Spindle\Internal\Async\InputPump;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\OneWayGenerator;
 use Spindle\Internal\UnreadResults;
 use Spindle\Remote\BrokerRefusedException;
@@ -137,9 +138,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
             }
-            if ($this->giveUpTimer !== null) {
-                EventLoop::cancel($this->giveUpTimer);
-            }
+            LoopCallback::cancel($this->giveUpTimer);
             $this->abandon();
             foreach (array_keys($this->pending) as $id) {
                 // While a job is being sent, this map stays its waiter, so that QueueClient::kill() finds and cancels

@@ -8,7 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredFuture;
 use Amp\Future;
-use Revolt\EventLoop;
+use Spindle\Internal\LoopCallback;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\JobLostException;
@@ -170,10 +170,7 @@ final class RemoteSubmission implements OutcomeReceiver
         $this->isFinished = true;
         $this->deferred = null;
         $this->client->end($this);
-        if ($this->giveUpTimer !== null) {
-            EventLoop::cancel($this->giveUpTimer);
-            $this->giveUpTimer = null;
-        }
+        LoopCallback::cancel($this->giveUpTimer);
         if ($this->subscription !== null) {
             $this->cancellation?->unsubscribe($this->subscription);
         }

@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Clock;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
@@ -67,11 +68,8 @@ final class SharedQueue implements LastRequests
 
     public function __destruct()
     {
-        foreach ([$this->lookupTimer, $this->retryTimer] as $timer) {
-            if ($timer !== null) {
-                EventLoop::cancel($timer);
-            }
-        }
+        LoopCallback::cancel($this->lookupTimer);
+        LoopCallback::cancel($this->retryTimer);
     }
 
     /**
@@ -255,10 +253,7 @@ final class SharedQueue implements LastRequests
 
     public function lookUpAll(): void
     {
-        if ($this->retryTimer !== null) {
-            EventLoop::cancel($this->retryTimer);
-            $this->retryTimer = null;
-        }
+        LoopCallback::cancel($this->retryTimer);
         if ($this->sendCancellations()) {
             $this->lookUp($this->waiters->jobIds());
         }

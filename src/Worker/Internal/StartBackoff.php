@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-use Revolt\EventLoop;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\WeakTimer;
 
 /** Counts workers that ended before they began a task. Decides when the pool gives up and fails the waiting tasks. */
@@ -68,9 +68,6 @@ final class StartBackoff
 
     public function endPause(): void
     {
-        if ($this->timer !== null) {
-            EventLoop::cancel($this->timer);
-            $this->timer = null;
-        }
+        LoopCallback::cancel($this->timer);
     }
 }

@@ -4,8 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-use Revolt\EventLoop;
 use Spindle\Internal\Launcher\Process\ProcessTree;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\WeakTimer;
 use Spindle\Worker\TaskTimeoutException;
 
@@ -40,12 +40,8 @@ final class TaskTimeouts
 
     public function close(): void
     {
-        foreach ([$this->overdueTimer, $this->suspensionTimer] as $timer) {
-            if ($timer !== null) {
-                EventLoop::cancel($timer);
-            }
-        }
-        $this->overdueTimer = $this->suspensionTimer = null;
+        LoopCallback::cancel($this->overdueTimer);
+        LoopCallback::cancel($this->suspensionTimer);
         $this->isClosed = true;
     }
 

@@ -7,6 +7,7 @@ namespace Spindle\Worker\Internal;
 use Revolt\EventLoop;
 use Spindle\Internal\FrameHandler;
 use Spindle\Internal\FrameReader;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\MalformedFrameException;
 use Spindle\Internal\Warnings;
 use Spindle\Worker\ResultBudget;
@@ -141,9 +142,7 @@ final class WorkerLink implements FrameHandler
         $this->unsent = [];
         $this->release();
         EventLoop::cancel($this->reading);
-        if ($this->writing !== null) {
-            EventLoop::cancel($this->writing);
-        }
+        LoopCallback::cancel($this->writing);
         fclose($this->stream);
     }
 

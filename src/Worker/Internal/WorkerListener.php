@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\LoopLimit;
 use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
@@ -117,10 +118,7 @@ final class WorkerListener
     public function close(): void
     {
         EventLoop::cancel($this->accepting);
-        if ($this->pauseTimer !== null) {
-            EventLoop::cancel($this->pauseTimer);
-            $this->pauseTimer = null;
-        }
+        LoopCallback::cancel($this->pauseTimer);
         foreach (array_keys($this->strangers) as $id) {
             $this->removeStranger($id)?->close();
         }

@@ -6,6 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Internal\IsolatedCall;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
 use Spindle\LauncherException;
@@ -207,11 +208,8 @@ final class Workers implements WorkerEvents
         $this->closed = true;
         $this->backoff->endPause();
         $this->onEmpty = null;
-        foreach ([$this->idleTimer, $this->stopTimer] as $timer) {
-            if ($timer !== null) {
-                EventLoop::cancel($timer);
-            }
-        }
+        LoopCallback::cancel($this->idleTimer);
+        LoopCallback::cancel($this->stopTimer);
         $workers = $this->workers;
         $this->workers = [];
         foreach ($workers as $worker) {

@@ -22,6 +22,7 @@ use Spindle\Http\Internal\Middleware\ClientDisconnect;
 use Spindle\Http\Response;
 use Spindle\Internal\FreeMemory;
 use Spindle\Internal\Launcher\Process\Signals;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\RepeatedWarnings;
 use Spindle\Internal\SafeLogger;
@@ -189,10 +190,8 @@ final class Service implements FileDescriptors
         if ($this->connections === []) {
             $this->lag->stop();
             $this->blocks->stop();
-            if ($this->timer !== null) {
-                EventLoop::cancel($this->timer);
-            }
-            [$this->timer, $this->nextDeadlineCheck] = [null, \PHP_INT_MAX];
+            LoopCallback::cancel($this->timer);
+            $this->nextDeadlineCheck = \PHP_INT_MAX;
         }
         ($this->onConnectionEnd)();
     }
@@ -363,9 +362,7 @@ final class Service implements FileDescriptors
 
     private function armTimer(): void
     {
-        if ($this->timer !== null) {
-            EventLoop::cancel($this->timer);
-        }
+        LoopCallback::cancel($this->timer);
         $this->timer = EventLoop::unreference(EventLoop::delay(
             max(0.0, ($this->nextDeadlineCheck - hrtime(true)) / 1e9),
             $this->checkDeadlines(...),

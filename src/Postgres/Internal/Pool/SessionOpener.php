@@ -7,6 +7,7 @@ namespace Spindle\Postgres\Internal\Pool;
 use Amp\Cancellation;
 use Amp\DeferredCancellation;
 use Revolt\EventLoop;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Internal\SessionFactory;
@@ -73,10 +74,7 @@ final class SessionOpener
             $this->cancellation->cancel();
             $this->cancellation = new DeferredCancellation();
         }
-        if ($this->pauseTimer !== null) {
-            EventLoop::cancel($this->pauseTimer);
-            $this->pauseTimer = null;
-        }
+        LoopCallback::cancel($this->pauseTimer);
     }
 
     private function open(Cancellation $cancellation): void

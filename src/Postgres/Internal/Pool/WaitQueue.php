@@ -7,6 +7,7 @@ namespace Spindle\Postgres\Internal\Pool;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\WeakTimer;
 
 /** Fibers that wait for a session, in order of arrival. Queries that share sessions may overtake exclusive waiters. */
@@ -45,9 +46,7 @@ final class WaitQueue
 
     public function __destruct()
     {
-        if ($this->timer !== null) {
-            EventLoop::cancel($this->timer);
-        }
+        LoopCallback::cancel($this->timer);
     }
 
     public function count(): int
@@ -147,9 +146,7 @@ final class WaitQueue
 
     private function startTimer(int $since): void
     {
-        if ($this->timer !== null) {
-            EventLoop::cancel($this->timer);
-        }
+        LoopCallback::cancel($this->timer);
         if ($this->timeout < 1e9) {
             $this->timerSince = $since;
             $seconds = $this->timeout - (hrtime(true) - $since) / 1e9;

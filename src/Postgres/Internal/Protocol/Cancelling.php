@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Protocol;
 
-use Revolt\EventLoop;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionLostException;
 
@@ -108,9 +108,7 @@ final class Cancelling
         Exchange $exchange,
         float $seconds = self::FIRST_PAUSE_SECONDS,
     ): void {
-        if ($this->timer !== null) {
-            EventLoop::cancel($this->timer);
-        }
+        LoopCallback::cancel($this->timer);
         $this->timer = WeakTimer::after($seconds, $this, static function (self $self) use ($exchange, $seconds): void {
             $self->timer = null;
             if ($self->conversation->current() !== $exchange) {
@@ -126,13 +124,8 @@ final class Cancelling
 
     public function cancelTimers(): void
     {
-        if ($this->timer !== null) {
-            EventLoop::cancel($this->timer);
-        }
-        if ($this->recentTimer !== null) {
-            EventLoop::cancel($this->recentTimer);
-        }
-        $this->timer = $this->recentTimer = null;
+        LoopCallback::cancel($this->timer);
+        LoopCallback::cancel($this->recentTimer);
     }
 
     private function send(float $pause, bool $closesOnFailure): void
@@ -168,9 +161,7 @@ final class Cancelling
 
     private function clearSuspectsLater(): void
     {
-        if ($this->recentTimer !== null) {
-            EventLoop::cancel($this->recentTimer);
-        }
+        LoopCallback::cancel($this->recentTimer);
         $this->recentTimer = WeakTimer::after(self::REQUEST_EFFECT_SECONDS, $this, static function (self $self): void {
             $self->recentTimer = null;
             if (!$self->isRequesting) {
