@@ -7,11 +7,6 @@ namespace Spindle\Internal;
 /** Thrown when bytes from a pipe are not a frame, for example because another program has written to the pipe. */
 final class MalformedFrameException extends \UnexpectedValueException
 {
-    private function __construct(string $message)
-    {
-        parent::__construct($message);
-    }
-
     /** Creates the exception for the bytes at `$at`. "It" in the message is the process at the other end. */
     public static function at(string $bytes, int $at): self
     {

@@ -7,11 +7,6 @@ namespace Spindle\Internal;
 /** Thrown when a process can't load the current release of its application. The working directory is not changed. */
 final class ReleaseMismatchException extends \RuntimeException
 {
-    private function __construct(string $message)
-    {
-        parent::__construct($message);
-    }
-
     /**
      * @param string $release folder of the current release
      * @param string $reason clause: which part of the previous release the process keeps

@@ -84,15 +84,6 @@ final class PooledConnection implements PostgresLink
         }
     }
 
-    public function transaction(
-        \Closure $work,
-        ?Isolation $isolation = null,
-        int $retries = 0,
-        ?Cancellation $cancellation = null,
-    ): mixed {
-        return TransactionRun::run($this->connectionSession(), $work, $isolation, $retries, $cancellation);
-    }
-
     /**
      * @internal Sends COMMIT for a transaction that the SQL statement BEGIN has begun.
      *

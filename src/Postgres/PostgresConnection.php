@@ -80,15 +80,6 @@ final class PostgresConnection implements Lifecycle, PostgresLink
         yield from TransactionRun::stream($this->connectionSession, $sql, $parameters, $cancellation);
     }
 
-    public function transaction(
-        \Closure $work,
-        ?Isolation $isolation = null,
-        int $retries = 0,
-        ?Cancellation $cancellation = null,
-    ): mixed {
-        return TransactionRun::run($this->connectionSession, $work, $isolation, $retries, $cancellation);
-    }
-
     /**
      * Listens for notifications on channels, over a separate connection.
      *

@@ -270,7 +270,7 @@ final class LauncherBackend implements CommandBackend
                 $this->move($pending);
                 $this->flush();
             } catch (LauncherException $why) {
-                $this->lose($pending, $why);
+                $this->events->get()?->onLost([$pending->id => $pending], static fn(): LauncherException => $why);
             }
 
             return;
@@ -351,11 +351,6 @@ final class LauncherBackend implements CommandBackend
         $launcher?->remove($pending);
         $this->launchers->commandEnded($launcher);
         $this->events->get()?->onEnded($pending, $result);
-    }
-
-    private function lose(PendingCommand $pending, LauncherException $why): void
-    {
-        $this->events->get()?->onLost([$pending->id => $pending], static fn(): LauncherException => $why);
     }
 
     /** @param array<int, PendingCommand> $commands commands of a dead launcher */

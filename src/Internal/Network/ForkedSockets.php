@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Network;
 
+use Spindle\Internal\FileType;
 use Spindle\Internal\Launcher\Process\Libc;
 use Spindle\Internal\Warnings;
 
@@ -11,8 +12,6 @@ use Spindle\Internal\Warnings;
 final class ForkedSockets
 {
     private const O_RDWR = 2;
-    private const S_IFMT = 0170000;
-    private const S_IFSOCK = 0140000;
 
     /**
      * Replaces the streams' sockets by /dev/null in this process. Otherwise, closing a TLS stream would tell the peer
@@ -22,7 +21,8 @@ final class ForkedSockets
      */
     public static function detach(array $streams): void
     {
-        $sockets = array_filter($streams, self::isSocket(...));
+        // After an earlier call, the stream has no socket any more.
+        $sockets = array_filter($streams, static fn($stream): bool => FileType::of($stream) === FileType::Socket);
         $libc = $sockets === [] ? null : Libc::available()?->functions;
         if ($libc === null) {
             return;
@@ -34,16 +34,6 @@ final class ForkedSockets
             $descriptor === null ? null : $libc->dup2($null, $descriptor);
         }
         $libc->close($null);
-    }
-
-    /**
-     * Returns whether the stream has a socket; false after {@see detach()}.
-     *
-     * @param resource $stream
-     */
-    private static function isSocket($stream): bool
-    {
-        return ((fstat($stream)['mode'] ?? 0) & self::S_IFMT) === self::S_IFSOCK;
     }
 
     /** @return array<string, int> descriptor numbers by link target */

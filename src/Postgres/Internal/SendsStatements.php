@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal;
 
 use Amp\Cancellation;
+use Spindle\Postgres\Isolation;
 use Spindle\Postgres\Result;
 
 /** The methods of {@see \Spindle\Postgres\PostgresLink} that only pass a call on to a {@see ConnectionSession}. */
@@ -45,6 +46,15 @@ trait SendsStatements
     public function executeScript(string $sql, ?Cancellation $cancellation = null): void
     {
         $this->connectionSession()->script($sql, $cancellation);
+    }
+
+    public function transaction(
+        \Closure $work,
+        ?Isolation $isolation = null,
+        int $retries = 0,
+        ?Cancellation $cancellation = null,
+    ): mixed {
+        return TransactionRun::run($this->connectionSession(), $work, $isolation, $retries, $cancellation);
     }
 
     abstract private function connectionSession(): ConnectionSession;

@@ -63,11 +63,6 @@ final class FileStream implements StreamInterface
         $this->endedEarly = false;
     }
 
-    public function rewind(): void
-    {
-        $this->seek(0);
-    }
-
     public function read(int $length): string
     {
         $length = min($length, $this->length - $this->position);

@@ -10,11 +10,6 @@ use Spindle\SpindleException;
 /** Thrown when an uploaded file can't be stored, moved or read. */
 final class UploadException extends \RuntimeException implements SpindleException
 {
-    private function __construct(string $message)
-    {
-        parent::__construct($message);
-    }
-
     /** @param string $warning warning of the PHP function that failed; '' for none */
     public static function notStored(string $directory, string $warning): self
     {
