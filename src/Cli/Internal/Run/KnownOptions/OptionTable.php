@@ -11,14 +11,14 @@ namespace Spindle\Cli\Internal\Run\KnownOptions;
 final class OptionTable
 {
     private const GROUPS = [
-        'Jobs' => StartRows::ROWS,
-        'Input' => InputRows::ROWS,
-        'Command' => CommandRows::ROWS,
-        'Output' => OutputRows::ROWS,
-        'Failures, job log and results' => OutcomeRows::ROWS,
-        'Progress' => ProgressRows::ROWS,
-        'Standard input in blocks' => PipeRows::ROWS,
-        'Other machines, and the rest' => OtherRows::ROWS,
+        'Jobs' => RunRows::JOBS,
+        'Input' => InputRows::INPUT,
+        'Command' => InputRows::COMMAND,
+        'Output' => RunRows::OUTPUT,
+        'Failures, job log and results' => RunRows::OUTCOME,
+        'Progress' => RunRows::PROGRESS,
+        'Standard input in blocks' => InputRows::BLOCKS,
+        'Other machines, and the rest' => RunRows::OTHER,
     ];
 
     /** @var array<array-key, KnownOption> by spelling without dashes */
@@ -41,7 +41,7 @@ final class OptionTable
 
     public static function ofSem(): self
     {
-        return new self(array_map(KnownOption::of(...), SemRows::ROWS));
+        return new self(array_map(KnownOption::of(...), RunRows::SEM));
     }
 
     /** @return array<string, list<KnownOption>> the options of `spindle run` by title */
