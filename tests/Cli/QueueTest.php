@@ -17,12 +17,14 @@ use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Remote\Testing\TemporaryRedis;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Fork\ProgramResult;
 use Spindle\Tests\Remote\Redis;
 
 final class QueueTest extends TestCase
 {
+    use CatchesThrown;
     use EndsInTime;
     use RunsWork;
 
@@ -335,12 +337,8 @@ final class QueueTest extends TestCase
             "1 job cancelled; 1 was running, and its agent ends it\n",
             $this->ranRemote(['queue', 'cancel', $queue, 'order-7']),
         );
-        try {
-            $outcome->await();
-            self::fail('The job was cancelled');
-        } catch (JobCancelledException $cancelled) {
-            self::assertSame('order-7', $cancelled->id);
-        }
+        $cancelled = self::thrown(JobCancelledException::class, static fn() => $outcome->await());
+        self::assertSame('order-7', $cancelled->id);
         self::assertSame(JobStatus::Cancelled, $executor->status('order-7'));
     }
 

@@ -10,6 +10,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Postgres\PostgresPool;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\TidyTestCase;
@@ -22,6 +23,7 @@ use function Amp\delay;
 /** Tests that loops over results leave nothing that only PHP's garbage collector can free. */
 final class GarbageTest extends TidyTestCase
 {
+    use CatchesThrown;
     use UsesCluster;
 
     private const ROUNDS = 50;
@@ -110,11 +112,10 @@ final class GarbageTest extends TidyTestCase
         $cancellation->cancel();
 
         self::assertSame(0, self::collectedAfter(static function () use ($executor, $cancellation): void {
-            try {
-                iterator_to_array($executor->map([1, 2], abs(...), $cancellation->getCancellation()));
-                self::fail('The loop has begun');
-            } catch (CancelledException) {
-            }
+            self::thrown(
+                CancelledException::class,
+                static fn() => iterator_to_array($executor->map([1, 2], abs(...), $cancellation->getCancellation())),
+            );
         }));
     }
 
@@ -134,12 +135,8 @@ final class GarbageTest extends TidyTestCase
         $input->current(); // only the `finally` block of a started generator runs
         $results = $create()->map($input, abs(...), $cancellation->getCancellation());
         unset($input);
-        try {
-            iterator_to_array($results);
-            self::fail('The loop has begun');
-        } catch (\DomainException $failure) {
-            self::assertInstanceOf(CancelledException::class, $failure->getPrevious());
-        }
+        $failure = self::thrown(\DomainException::class, static fn() => iterator_to_array($results));
+        self::assertInstanceOf(CancelledException::class, $failure->getPrevious());
     }
 
     /** @param \Closure(): Executor $create */

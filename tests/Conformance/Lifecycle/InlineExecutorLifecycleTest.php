@@ -7,6 +7,7 @@ namespace Spindle\Tests\Conformance\Lifecycle;
 use Amp\DeferredFuture;
 use Revolt\EventLoop;
 use Spindle\Tests\Async;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\InlineExecutor;
@@ -16,6 +17,8 @@ use function Amp\delay;
 
 final class InlineExecutorLifecycleTest extends ExecutorLifecycleContract
 {
+    use CatchesThrown;
+
     protected function create(): InlineExecutor
     {
         return new InlineExecutor();
@@ -131,10 +134,6 @@ final class InlineExecutorLifecycleTest extends ExecutorLifecycleContract
 
     private static function assertRefused(\Closure $use): void
     {
-        try {
-            $use();
-            self::fail('It was not refused');
-        } catch (ExecutorClosedException) {
-        }
+        self::thrown(ExecutorClosedException::class, static fn() => $use());
     }
 }

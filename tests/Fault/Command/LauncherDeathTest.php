@@ -15,6 +15,7 @@ use Spindle\Command\RetryPolicy;
 use Spindle\Command\StartMethod;
 use Spindle\LauncherException;
 use Spindle\Tests\Async;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Drained;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LauncherPhp;
@@ -26,6 +27,7 @@ use Spindle\Tests\TidyTestCase;
 
 final class LauncherDeathTest extends TidyTestCase
 {
+    use CatchesThrown;
     use OwnDirectory;
 
     /** A round takes up to a second on a busy machine when a launcher has to be replaced. */
@@ -159,13 +161,9 @@ final class LauncherDeathTest extends TidyTestCase
         $run = Async::run(fn() => iterator_to_array($this->pool($start)->run(array_fill(0, 2, Command::shell($line)))));
         Eventually::holds(static fn(): bool => \count(Text::lines($pids)) === 6, 'all have started');
         self::killLauncher();
-        try {
-            $run->await();
-            self::fail('Nothing is thrown');
-        } catch (LauncherException) {
-            $alive = array_filter(Text::numbersIn($pids), Processes::isAlive(...));
-            self::assertSame([], $alive);
-        }
+        self::thrown(LauncherException::class, static fn() => $run->await());
+        $alive = array_filter(Text::numbersIn($pids), Processes::isAlive(...));
+        self::assertSame([], $alive);
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
@@ -312,12 +310,11 @@ final class LauncherDeathTest extends TidyTestCase
     public function testALauncherThatAlwaysDiesBeforeItIsReadyIsGivenUpSoon(): void
     {
         $php = $this->script('php', "echo x >> {$this->path('starts')}; exit 3");
-        try {
-            (new CommandPool(1, 0, new CommandPoolOptions(php: $php)))->execute(Command::of('true'));
-            self::fail('Nothing is thrown');
-        } catch (LauncherException $exception) {
-            self::assertStringContainsString('exit code 3', $exception->getMessage());
-        }
+        $exception = self::thrown(
+            LauncherException::class,
+            static fn() => (new CommandPool(1, 0, new CommandPoolOptions(php: $php)))->execute(Command::of('true')),
+        );
+        self::assertStringContainsString('exit code 3', $exception->getMessage());
 
         self::assertCount(4, Text::lines($this->path('starts')));
     }
@@ -348,12 +345,8 @@ final class LauncherDeathTest extends TidyTestCase
     {
         $pool = $this->pool($start);
         self::killLauncherOnceItRuns(1, 'sleep 20');
-        try {
-            $pool->execute(Command::of('sleep', '20'));
-            self::fail('Nothing is thrown');
-        } catch (LauncherException) {
-            self::assertSame("again\n", $pool->execute(Command::of('echo', 'again'))->stdout());
-        }
+        self::thrown(LauncherException::class, static fn() => $pool->execute(Command::of('sleep', '20')));
+        self::assertSame("again\n", $pool->execute(Command::of('echo', 'again'))->stdout());
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]

@@ -10,6 +10,7 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\StartMethod;
 use Spindle\LauncherException;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
@@ -20,6 +21,7 @@ use Spindle\Tests\TidyTestCase;
 /** A stopped launcher (SIGSTOP) does not block its pool forever, and a healthy one does not count as dead. */
 final class StoppedLauncherTest extends TidyTestCase
 {
+    use CatchesThrown;
     use OwnDirectory;
 
     private const VARIABLE = 'SPINDLE_STOPPED_TEST';
@@ -31,13 +33,9 @@ final class StoppedLauncherTest extends TidyTestCase
         $command = Command::shell(
             'kill -STOP $PPID; echo $$ > ' . $this->path('pid') . '; sleep 100',
         )->withTimeout(0.2);
-        try {
-            $this->pool($start)->execute($command);
-            self::fail('A stopped launcher was waited for');
-        } catch (LauncherException $exception) {
-            $pid = (int) file_get_contents($this->path('pid'));
-            self::assertStringContainsString('it was stopped', $exception->getMessage());
-        }
+        $exception = self::thrown(LauncherException::class, fn() => $this->pool($start)->execute($command));
+        $pid = (int) file_get_contents($this->path('pid'));
+        self::assertStringContainsString('it was stopped', $exception->getMessage());
 
         self::assertFalse(Processes::isAlive($pid));
     }

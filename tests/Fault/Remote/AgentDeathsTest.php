@@ -19,6 +19,7 @@ use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\OwnDirectory;
@@ -40,6 +41,7 @@ use function Amp\Future\await;
 /** Agents that are stopped, killed or cut off at a certain moment. */
 final class AgentDeathsTest extends TidyTestCase
 {
+    use CatchesThrown;
     use OwnDirectory;
     use RunsAgents;
 
@@ -133,12 +135,8 @@ final class AgentDeathsTest extends TidyTestCase
             self::assertTrue($executor->cancel($id)); // no agent can settle the job any more, so it is removed
             self::assertSame(JobStatus::Cancelled, $executor->status($id));
         }
-        try {
-            $wait->await(new TimeoutCancellation(15.0));
-            self::fail('It was cancelled');
-        } catch (JobCancelledException) {
-            self::assertSame(JobStatus::Cancelled, $executor->status($id));
-        }
+        self::thrown(JobCancelledException::class, static fn() => $wait->await(new TimeoutCancellation(15.0)));
+        self::assertSame(JobStatus::Cancelled, $executor->status($id));
         touch($file);
         $stopped->signal(\SIGCONT);
         $next = $executor->dispatch(static fn(): int => 7, exclusiveKey: 'key');
@@ -390,12 +388,8 @@ final class AgentDeathsTest extends TidyTestCase
         $this->agent($this->queue());
         $poison = $executor->dispatch(static fn() => LoggedTasks::die('the last words'));
         $others = self::submitMany($executor, $log, 100);
-        try {
-            $executor->attach($poison)->await();
-            self::fail('It kills whoever runs it');
-        } catch (WorkerCrashedException $crashed) {
-            self::assertSame([\SIGKILL, 3, 'the last words'], [$crashed->signal, $crashed->attempts, $crashed->stderr]);
-        }
+        $crashed = self::thrown(WorkerCrashedException::class, static fn() => $executor->attach($poison)->await());
+        self::assertSame([\SIGKILL, 3, 'the last words'], [$crashed->signal, $crashed->attempts, $crashed->stderr]);
         self::assertSame(5050, array_sum(await($others)));
 
         $dead = $this->broker()->listJobs($this->queue(), JobStatus::Dead, 1, $poison);

@@ -14,6 +14,7 @@ use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\ResultTooLargeException;
 use Spindle\Remote\SigningKeys;
 use Spindle\Remote\Testing\TemporaryRedis;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\OwnDirectory;
@@ -29,6 +30,7 @@ use function Amp\async;
 /** Processes that die between a task and its outcome. */
 final class AgentFaultsTest extends TestCase
 {
+    use CatchesThrown;
     use EndsInTime;
     use OwnDirectory;
     use RunsAgents;
@@ -86,12 +88,8 @@ final class AgentFaultsTest extends TestCase
             self::assertSame([12 << 20, \chr(65 + $i)], [\strlen($result), $result[0]]);
         }
         $large = $executor->submit(static fn(): string => str_repeat('x', 40 << 20));
-        try {
-            $large->await();
-            self::fail('It is too large');
-        } catch (ResultTooLargeException $tooLarge) {
-            self::assertStringContainsString((string) (40 << 20), $tooLarge->getMessage());
-        }
+        $tooLarge = self::thrown(ResultTooLargeException::class, static fn() => $large->await());
+        self::assertStringContainsString((string) (40 << 20), $tooLarge->getMessage());
         self::assertSame('small', $innocent->await());
         self::assertSame([9, 0], [$this->statistics()['done_total'], $this->statistics()['lost_total']]);
         $this->stop($agent);
@@ -233,12 +231,8 @@ final class AgentFaultsTest extends TestCase
             $count * ($count + 1) / 2,
             array_sum(iterator_to_array($executor->mapUnordered(range(1, $count), abs(...)), false)),
         );
-        try {
-            $executor->attach($poison)->await();
-            self::fail('It kills whoever runs it');
-        } catch (WorkerCrashedException $crashed) {
-            self::assertSame([\SIGKILL, 3], [$crashed->signal, $crashed->attempts]);
-        }
+        $crashed = self::thrown(WorkerCrashedException::class, static fn() => $executor->attach($poison)->await());
+        self::assertSame([\SIGKILL, 3], [$crashed->signal, $crashed->attempts]);
         $dead = (new RedisBroker(Redis::shared()->url()))->listJobs($this->queue(), JobStatus::Dead, 10);
         self::assertSame([$poison], array_keys($dead));
         self::assertStringContainsString('signal 9', (string) $dead[$poison]['reason']);
@@ -250,11 +244,7 @@ final class AgentFaultsTest extends TestCase
         $this->agent($this->queue());
         $id = $executor->dispatch(static fn() => throw new \RuntimeException());
         $line = __LINE__ - 1;
-        try {
-            $executor->attach($id)->await();
-            self::fail('It throws');
-        } catch (TaskFailedException) {
-        }
+        self::thrown(TaskFailedException::class, static fn() => $executor->attach($id)->await());
         $dead = (new RedisBroker(Redis::shared()->url()))->listJobs($this->queue(), JobStatus::Dead, 1, $id);
 
         self::assertStringStartsWith(
@@ -289,13 +279,9 @@ final class AgentFaultsTest extends TestCase
         $future = $this->executor($redis)->submit(static fn(): int => 1);
         $redis->command('FLUSHALL');
         $redis->restart();
-        try {
-            $future->await();
-            self::fail('Nobody runs it');
-        } catch (JobLostException $lost) {
-            self::assertStringContainsString($this->queue(), $lost->getMessage());
-            self::assertStringContainsString('or the engine has lost its data', $lost->getMessage());
-        }
+        $lost = self::thrown(JobLostException::class, static fn() => $future->await());
+        self::assertStringContainsString($this->queue(), $lost->getMessage());
+        self::assertStringContainsString('or the engine has lost its data', $lost->getMessage());
         $redis->stop();
     }
 
@@ -320,12 +306,8 @@ final class AgentFaultsTest extends TestCase
         $redis->command('HSET', $jobs, $ids['of another'], $another);
         $this->agent($this->queue());
         foreach ($ids as $how => $id) {
-            try {
-                $executor->attach($id)->await();
-                self::fail("The frame that is {$how} is refused");
-            } catch (InvalidSignatureException $refused) {
-                self::assertStringContainsString($id, $refused->getMessage());
-            }
+            $refused = self::thrown(InvalidSignatureException::class, static fn() => $executor->attach($id)->await());
+            self::assertStringContainsString($id, $refused->getMessage());
         }
 
         self::assertFileDoesNotExist($file);

@@ -13,6 +13,7 @@ use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\Testing\TemporaryRedisException;
 use Spindle\Remote\Testing\TemporaryRedisOptions;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Tests\Scale;
@@ -25,6 +26,7 @@ use function Amp\delay;
 /** Faults of an engine in use: it dies, loses its data, loads, is full, or becomes a replica. */
 final class EngineFaultsTest extends TidyTestCase
 {
+    use CatchesThrown;
     use OwnEngine;
 
     /** Connections that the callers and agents of one test may need without a reconnect storm. */
@@ -108,12 +110,8 @@ final class EngineFaultsTest extends TidyTestCase
         $redis->restart();
         $began = hrtime(true);
         foreach ($lost as $which => $future) {
-            try {
-                $future->await();
-                self::fail("The engine knows nothing of what was {$which}");
-            } catch (JobLostException) {
-                self::assertLessThan(8.0, (hrtime(true) - $began) / 1e9);
-            }
+            self::thrown(JobLostException::class, static fn() => $future->await());
+            self::assertLessThan(8.0, (hrtime(true) - $began) / 1e9);
         }
 
         self::assertSame(6, $late->await());
@@ -150,12 +148,11 @@ final class EngineFaultsTest extends TidyTestCase
         }
         $this->waitForUnansweredCalls('submit', 2);
         self::assertTrue($this->isLoading());
-        try {
-            (new RedisBroker($redis->url()))->durability();
-            self::fail('It loads');
-        } catch (BrokerUnavailableException $failure) {
-            self::assertStringContainsString('loading', $failure->getMessage());
-        }
+        $failure = self::thrown(
+            BrokerUnavailableException::class,
+            static fn() => (new RedisBroker($redis->url()))->durability(),
+        );
+        self::assertStringContainsString('loading', $failure->getMessage());
 
         self::assertEquals(array_fill(0, 14, 3), Future\await($others));
         self::assertSame([1, 2], [$running->await(), $executor->attach($waiting)->await()]);
@@ -181,12 +178,11 @@ final class EngineFaultsTest extends TidyTestCase
         self::assertSame(1, $items->current());
         $redis->command('CONFIG', 'SET', 'maxmemory', '1mb');
 
-        try {
-            $this->executor(brokerRetryTimeout: 0.3)->submit(static fn(): int => 1);
-            self::fail('There is no room');
-        } catch (QueueFullException $failure) {
-            self::assertStringContainsString('its memory is full', $failure->getMessage());
-        }
+        $failure = self::thrown(
+            QueueFullException::class,
+            fn() => $this->executor(brokerRetryTimeout: 0.3)->submit(static fn(): int => 1),
+        );
+        self::assertStringContainsString('its memory is full', $failure->getMessage());
         self::assertSame(
             array_fill(0, 20, 100_000),
             array_map(static fn(string $id): mixed => $executor->attach($id)->await(), $ids),
@@ -274,12 +270,11 @@ final class EngineFaultsTest extends TidyTestCase
             'it connects anew for each try: its name may lead to another one by now',
         );
         $connections = $this->engineInfo('total_connections_received');
-        try {
-            $this->executor(brokerRetryTimeout: 0.3)->submit(static fn(): int => 1);
-            self::fail('It is read-only');
-        } catch (BrokerUnavailableException $failure) {
-            self::assertStringContainsString('it is a replica', $failure->getMessage());
-        }
+        $failure = self::thrown(
+            BrokerUnavailableException::class,
+            fn() => $this->executor(brokerRetryTimeout: 0.3)->submit(static fn(): int => 1),
+        );
+        self::assertStringContainsString('it is a replica', $failure->getMessage());
         $late = self::later($executor, 2);
         $asked = $this->engineInfo('cmdstat_evalsha:calls');
         delay(1.0); // The test asserts a rate: fewer than 50 requests in a second.
@@ -296,12 +291,11 @@ final class EngineFaultsTest extends TidyTestCase
     private function impatientConnections(): int
     {
         $before = $this->engineInfo('total_connections_received');
-        try {
-            $this->executor(new RedisBroker($this->engine()->url()), 1.5)->submit(static fn(): int => 1);
-            self::fail('It is read-only');
-        } catch (BrokerUnavailableException) {
-            return $this->engineInfo('total_connections_received') - $before;
-        }
+        self::thrown(
+            BrokerUnavailableException::class,
+            fn() => $this->executor(new RedisBroker($this->engine()->url()), 1.5)->submit(static fn(): int => 1),
+        );
+        return $this->engineInfo('total_connections_received') - $before;
     }
 
     /**

@@ -123,12 +123,8 @@ final class EngineOutagesTest extends TidyTestCase
         $this->waitForUnansweredCalls('cancel');
         $redis->restart();
         $began = hrtime(true);
-        try {
-            $future->await();
-            self::fail('Nobody wants it');
-        } catch (CancelledException) {
-            self::assertLessThan(8.0, (hrtime(true) - $began) / 1e9);
-        }
+        self::thrown(CancelledException::class, static fn() => $future->await());
+        self::assertLessThan(8.0, (hrtime(true) - $began) / 1e9);
         $worker = (int) file_get_contents("{$directory}/1");
         Eventually::holds(static fn(): bool => !Processes::isAlive($worker), 'it runs no more');
 
@@ -253,12 +249,11 @@ final class EngineOutagesTest extends TidyTestCase
         $redis->kill();
         $waiting = async($patient->dispatch(...), getmypid(...), 'patient');
         delay(0);
-        try {
-            $impatient->dispatch(getmypid(...), 'impatient');
-            self::fail('There is no engine');
-        } catch (BrokerUnavailableException) {
-            self::assertFalse($waiting->isComplete());
-        }
+        self::thrown(
+            BrokerUnavailableException::class,
+            static fn() => $impatient->dispatch(getmypid(...), 'impatient'),
+        );
+        self::assertFalse($waiting->isComplete());
         $redis->restart();
 
         self::assertSame('patient', $waiting->await());
@@ -404,12 +399,7 @@ final class EngineOutagesTest extends TidyTestCase
     /** @param Future<mixed> $future */
     private static function assertCancelled(Future $future): void
     {
-        try {
-            $future->await();
-            self::fail('Nobody wants it');
-        } catch (CancelledException) {
-            // The caller gets the cancellation.
-        }
+        self::thrown(CancelledException::class, static fn() => $future->await());
     }
 
     public function testACancellationArrivesThoughItsMessageIsLost(): void

@@ -226,11 +226,7 @@ final class ExecutorEndsTest extends TidyTestCase
     {
         $executor = $this->executorWithUnsentCancellations();
         $start = hrtime(true);
-        try {
-            $executor->close(new TimeoutCancellation(0.1));
-            self::fail('The wait was not cancelled');
-        } catch (CancelledException) {
-        }
+        self::thrown(CancelledException::class, static fn() => $executor->close(new TimeoutCancellation(0.1)));
         self::assertLessThan(1.5, (hrtime(true) - $start) / 1e9);
     }
 
@@ -246,21 +242,13 @@ final class ExecutorEndsTest extends TidyTestCase
         Eventually::holds(fn(): bool => $this->statistics()['waiting'] === 2, 'the tasks wait');
         $redis->kill();
         $cancellation->cancel();
-        try {
-            $loop->await();
-            self::fail('The loop was not cancelled');
-        } catch (CancelledException) {
-            return $executor;
-        }
+        self::thrown(CancelledException::class, static fn() => $loop->await());
+        return $executor;
     }
 
     /** @param Future<mixed> $call */
     private static function assertEnded(Future $call): void
     {
-        try {
-            $call->await(new TimeoutCancellation(5.0));
-            self::fail('The call was not ended');
-        } catch (ExecutorClosedException) {
-        }
+        self::thrown(ExecutorClosedException::class, static fn() => $call->await(new TimeoutCancellation(5.0)));
     }
 }

@@ -10,6 +10,7 @@ use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\ReadsErrorLog;
@@ -25,6 +26,7 @@ use function Amp\Future\await;
 /** Agents whose version of the code differs from that of their callers. */
 final class MixedVersionsTest extends TidyTestCase
 {
+    use CatchesThrown;
     use ReadsErrorLog;
     use RunsAgents;
 
@@ -111,30 +113,22 @@ final class MixedVersionsTest extends TidyTestCase
         );
         self::assertIsString($id);
         self::assertSame(5, $executor->submit(static fn(): int => 5)->await());
-        try {
-            $executor->attach($id)->await();
-            self::fail('No agent has the class');
-        } catch (TaskFailedException $failed) {
-            self::assertSame(3, $failed->attempts);
-            self::assertStringContainsString(
-                'A worker has no class Spindle\Tests\Fault\Remote\Shop\Order',
-                $failed->getMessage(),
-            );
-        }
+        $failed = self::thrown(TaskFailedException::class, static fn() => $executor->attach($id)->await());
+        self::assertSame(3, $failed->attempts);
+        self::assertStringContainsString(
+            'A worker has no class Spindle\Tests\Fault\Remote\Shop\Order',
+            $failed->getMessage(),
+        );
         self::assertStringContainsString('no class Spindle\Tests\Fault\Remote\Shop\Order', $this->whyDead($id));
 
         $this->stop($old);
         $other = $this->agentWith('public function numeral(): int { return $this->number; }');
         self::assertSame(1, $this->broker()->retryDeadLetters($this->queue(), [$id]));
-        try {
-            $executor->attach($id)->await();
-            self::fail('Its class has no such method');
-        } catch (TaskFailedException $failed) {
-            self::assertStringContainsString(
-                'A worker has no method Spindle\Tests\Fault\Remote\Shop\Order::number()',
-                $failed->getMessage(),
-            );
-        }
+        $failed = self::thrown(TaskFailedException::class, static fn() => $executor->attach($id)->await());
+        self::assertStringContainsString(
+            'A worker has no method Spindle\Tests\Fault\Remote\Shop\Order::number()',
+            $failed->getMessage(),
+        );
 
         $this->stop($other);
         $this->agentWith('public function number(): int { return $this->number; }');
@@ -178,12 +172,8 @@ final class MixedVersionsTest extends TidyTestCase
         $this->agent($this->queue());
         self::assertSame(8, $executor->submit(static fn(): int => 8)->await());
         $told = 'it has format version ' . ($version + 1) . ', and this process reads version ' . $version;
-        try {
-            $executor->attach($id)->await();
-            self::fail('Nobody here can read it');
-        } catch (InvalidSignatureException $refused) {
-            self::assertStringContainsString($told, $refused->getMessage());
-        }
+        $refused = self::thrown(InvalidSignatureException::class, static fn() => $executor->attach($id)->await());
+        self::assertStringContainsString($told, $refused->getMessage());
         self::assertStringContainsString($told, $this->whyDead($id));
         self::assertSame($newer, $redis->command('HGET', "spindle:{{$this->queue()}}:dead", $id), 'it is kept');
 

@@ -9,6 +9,7 @@ use PHPUnit\Framework\Attributes\After;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
@@ -20,6 +21,7 @@ use function Amp\delay;
 /** Network faults, made by the kernel: packets that get lost in one direction, and links that go down. Root only. */
 final class NetworkFaultsTest extends TidyTestCase
 {
+    use CatchesThrown;
     use OtherMachines;
     use OwnEngine;
 
@@ -38,12 +40,8 @@ final class NetworkFaultsTest extends TidyTestCase
         $task = static fn(): int => CountedTasks::note($log);
         $executor->dispatch($task, 'first');
         $this->loseReplies();
-        try {
-            $executor->dispatch($task, 'second');
-            self::fail('It got no answer');
-        } catch (BrokerUnavailableException $failure) {
-            self::assertStringContainsString('no answer within 0.5 seconds', $failure->getMessage());
-        }
+        $failure = self::thrown(BrokerUnavailableException::class, static fn() => $executor->dispatch($task, 'second'));
+        self::assertStringContainsString('no answer within 0.5 seconds', $failure->getMessage());
         self::assertSame(2, $this->statistics()['submitted_total'], 'it was done');
         $this->passReplies();
         $executor->dispatch($task, 'second');

@@ -14,12 +14,14 @@ use Spindle\Command\Output;
 use Spindle\Command\PortableCommand;
 use Spindle\Command\RetryPolicy;
 use Spindle\Tests\Async;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 
 /** A command as bytes, and a pool whose transport runs commands in another pool. */
 final class PortableCommandTest extends TestCase
 {
+    use CatchesThrown;
     use EndsInTime;
 
     /** @return iterable<string, array{Command}> */
@@ -90,14 +92,10 @@ final class PortableCommandTest extends TestCase
             static fn() => $pool->execute($command),
             static fn() => iterator_to_array($pool->run([$command])),
         ] as $use) {
-            try {
-                $use();
-                self::fail('It can\'t be transported');
-            } catch (\ValueError $refused) {
-                self::assertStringContainsString($message, $refused->getMessage());
-                self::assertStringEndsWith("true 'a b'", $refused->getMessage());
-                self::assertStringNotContainsString('secret value', $refused->getMessage());
-            }
+            $refused = self::thrown(\ValueError::class, static fn() => $use());
+            self::assertStringContainsString($message, $refused->getMessage());
+            self::assertStringEndsWith("true 'a b'", $refused->getMessage());
+            self::assertStringNotContainsString('secret value', $refused->getMessage());
         }
         self::assertTrue($pool->execute(Command::of('true'))->succeeded());
     }
@@ -121,15 +119,11 @@ final class PortableCommandTest extends TestCase
         self::assertSame(10_000, $pool->maxConcurrency());
 
         foreach ([static fn() => $pool->resize(10_001), static fn() => new CommandPool(10_001, 0, $options)] as $use) {
-            try {
-                $use();
-                self::fail('The concurrency is too high');
-            } catch (\ValueError $tooHigh) {
-                self::assertSame(
-                    'The concurrency of a pool with a transport must be at most 10,000, not 10001',
-                    $tooHigh->getMessage(),
-                );
-            }
+            $tooHigh = self::thrown(\ValueError::class, static fn() => $use());
+            self::assertSame(
+                'The concurrency of a pool with a transport must be at most 10,000, not 10001',
+                $tooHigh->getMessage(),
+            );
         }
         self::assertSame(10_000, $pool->statistics()['max']);
     }

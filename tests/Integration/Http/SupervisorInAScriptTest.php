@@ -13,6 +13,7 @@ use Spindle\Http\Client\RequestTimeoutException;
 use Spindle\Http\ServerClosedException;
 use Spindle\Http\Supervisor;
 use Spindle\Http\SupervisorException;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ServeTestCase;
 use Symfony\Component\Process\Process;
@@ -21,6 +22,8 @@ use Symfony\Component\Process\Process;
 #[RequiresPhpExtension('pcntl')]
 final class SupervisorInAScriptTest extends ServeTestCase
 {
+    use CatchesThrown;
+
     private const PID = 'return static fn($request) => Spindle\Http\Response::text((string) getmypid());';
 
     /** @param 'close'|'kill' $end */
@@ -30,12 +33,8 @@ final class SupervisorInAScriptTest extends ServeTestCase
         $supervisor = new Supervisor($this->path('app.php'), ["unix://{$this->path('socket')}"]);
         $end === 'close' ? $supervisor->close() : $supervisor->kill();
 
-        try {
-            $supervisor->run();
-            self::fail('It has started');
-        } catch (ServerClosedException $refused) {
-            self::assertStringContainsString('Create another Supervisor', $refused->getMessage());
-        }
+        $refused = self::thrown(ServerClosedException::class, static fn() => $supervisor->run());
+        self::assertStringContainsString('Create another Supervisor', $refused->getMessage());
         self::assertFileDoesNotExist($this->path('socket'));
     }
 

@@ -16,6 +16,7 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\OwnDirectory;
@@ -27,6 +28,7 @@ use Symfony\Component\Process\Process;
 /** Tests a pooler that gives each transaction another session. */
 final class PgbouncerTest extends TestCase
 {
+    use CatchesThrown;
     use EndsInTime;
     use OwnDirectory;
     use UsesCluster;
@@ -72,16 +74,12 @@ final class PgbouncerTest extends TestCase
         $database = Cluster::newDatabase();
         Cluster::ask("ALTER DATABASE {$database} SET {$setting} = '{$bad}'");
         $options = $this->startPooler()->with(['database' => $database]);
-        try {
-            PostgresConnection::connect($options);
-            self::fail('The connection was not refused');
-        } catch (ConnectionFailedException $refused) {
-            self::assertStringContainsString(
-                "the server's setting {$setting} would change values",
-                $refused->getMessage(),
-            );
-            self::assertStringContainsString("ALTER ROLE … SET {$setting} = '{$good}'", $refused->getMessage());
-        }
+        $refused = self::thrown(ConnectionFailedException::class, static fn() => PostgresConnection::connect($options));
+        self::assertStringContainsString(
+            "the server's setting {$setting} would change values",
+            $refused->getMessage(),
+        );
+        self::assertStringContainsString("ALTER ROLE … SET {$setting} = '{$good}'", $refused->getMessage());
     }
 
     public function testWithSessionPoolingTheOptionsCanCorrectASetting(): void

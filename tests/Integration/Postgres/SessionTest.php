@@ -12,6 +12,7 @@ use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TlsMode;
 use Spindle\Postgres\UniqueViolationException;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Postgres\Cluster;
@@ -27,6 +28,7 @@ use Symfony\Component\Process\Process;
 /** Tests sessions with large and unusual data, and their end at an unusual time. */
 final class SessionTest extends TidyTestCase
 {
+    use CatchesThrown;
     use OwnDirectory;
     use UsesCluster;
 
@@ -79,11 +81,7 @@ final class SessionTest extends TidyTestCase
 
     private static function assertCopyIsRefused(PipelinedSession $session, string $sql): void
     {
-        try {
-            $session->copyTo($sql, null)->current();
-            self::fail('The COPY was not refused');
-        } catch (MultipleStatementsException) {
-        }
+        self::thrown(MultipleStatementsException::class, static fn() => $session->copyTo($sql, null)->current());
     }
 
     public function testThePhpScriptCanEndDuringACall(): void

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Integration\Postgres;
 use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Postgres\Testing\TemporaryPostgresException;
 use Spindle\Postgres\Testing\TemporaryPostgresOptions;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsWithItsOwner;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Certificates;
@@ -16,6 +17,7 @@ use Spindle\Tests\TidyTestCase;
 
 final class TemporaryPostgresTest extends TidyTestCase
 {
+    use CatchesThrown;
     use EndsWithItsOwner;
 
     /** Microseconds after which a start is still in progress. */
@@ -78,15 +80,11 @@ final class TemporaryPostgresTest extends TidyTestCase
             ['application_name' => "a\0b"],
             ["application_name\nport" => 1],
         ] as $settings) {
-            try {
-                TemporaryPostgres::start($settings);
-                self::fail('It started');
-            } catch (\ValueError $error) {
-                self::assertStringStartsWith(
-                    'The setting application_name contains a line break or a NUL byte',
-                    $error->getMessage(),
-                );
-            }
+            $error = self::thrown(\ValueError::class, static fn() => TemporaryPostgres::start($settings));
+            self::assertStringStartsWith(
+                'The setting application_name contains a line break or a NUL byte',
+                $error->getMessage(),
+            );
         }
     }
 
@@ -104,15 +102,11 @@ final class TemporaryPostgresTest extends TidyTestCase
             'none',
             str_repeat('a', 64),
         ] as $user) {
-            try {
-                new TemporaryPostgresOptions(user: $user);
-                self::fail("{$user} is taken");
-            } catch (\ValueError $error) {
-                self::assertSame(
-                    "The superuser of a temporary server can not be named \"{$user}\"",
-                    $error->getMessage(),
-                );
-            }
+            $error = self::thrown(\ValueError::class, static fn() => new TemporaryPostgresOptions(user: $user));
+            self::assertSame(
+                "The superuser of a temporary server can not be named \"{$user}\"",
+                $error->getMessage(),
+            );
         }
         $cluster = TemporaryPostgres::start([], new TemporaryPostgresOptions(user: 'Ärger mit-Namen'));
         self::assertSame([['name' => 'Ärger mit-Namen']], Cluster::ask('SELECT current_user AS name', $cluster->dsn()));
@@ -255,16 +249,12 @@ final class TemporaryPostgresTest extends TidyTestCase
 
     public function testTheLogOfAServerThatDoesNotStartIsReported(): void
     {
-        try {
-            Cluster::start(['nonsense' => true]);
-            self::fail('It started');
-        } catch (TemporaryPostgresException $failure) {
-            self::assertStringStartsWith(
-                'The PostgreSQL server ended before it was ready; the end of its log:',
-                $failure->getMessage(),
-            );
-            self::assertStringContainsString('unrecognized configuration parameter "nonsense"', $failure->output);
-        }
+        $failure = self::thrown(TemporaryPostgresException::class, static fn() => Cluster::start(['nonsense' => true]));
+        self::assertStringStartsWith(
+            'The PostgreSQL server ended before it was ready; the end of its log:',
+            $failure->getMessage(),
+        );
+        self::assertStringContainsString('unrecognized configuration parameter "nonsense"', $failure->output);
     }
 
     private static function called(): string

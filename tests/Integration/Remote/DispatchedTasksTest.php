@@ -31,6 +31,7 @@ use Spindle\Remote\ResultTooLargeException;
 use Spindle\Remote\SigningKeys;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Tests\Async;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Eventually;
@@ -53,6 +54,7 @@ use function Amp\Future\await;
 /** Tasks that outlive the process that dispatched them. */
 final class DispatchedTasksTest extends TidyTestCase
 {
+    use CatchesThrown;
     use OwnDirectory;
     use RunsAgents;
 
@@ -832,12 +834,11 @@ final class DispatchedTasksTest extends TidyTestCase
     {
         $executor = $this->executor(options: new RemoteOptions(maxPayloadBytes: 1000));
         $text = str_repeat('x', 1000);
-        try {
-            $executor->dispatch(static fn(): int => \strlen($text));
-            self::fail('It is too large');
-        } catch (PayloadTooLargeException $tooLarge) {
-            self::assertStringContainsString('The limit is 1000 ', $tooLarge->getMessage());
-        }
+        $tooLarge = self::thrown(
+            PayloadTooLargeException::class,
+            static fn() => $executor->dispatch(static fn(): int => \strlen($text)),
+        );
+        self::assertStringContainsString('The limit is 1000 ', $tooLarge->getMessage());
         Eventually::holds(
             fn(): bool => (new RedisBroker(Redis::shared()->url()))->statistics($this->queue)['waiting'] === 0,
             'nothing is there',
@@ -866,12 +867,8 @@ final class DispatchedTasksTest extends TidyTestCase
     private static function assertItemsAreGone(mixed $items): void
     {
         self::assertInstanceOf(\Generator::class, $items);
-        try {
-            iterator_to_array($items, false);
-            self::fail('They are gone');
-        } catch (JobLostException $lost) {
-            self::assertStringContainsString('are missing', $lost->getMessage());
-        }
+        $lost = self::thrown(JobLostException::class, static fn() => iterator_to_array($items, false));
+        self::assertStringContainsString('are missing', $lost->getMessage());
     }
 
     private function executor(

@@ -12,6 +12,7 @@ use Spindle\Internal\Launcher\Process\ProcessTree;
 use Spindle\LauncherException;
 use Spindle\Remote\Internal\AgentPools;
 use Spindle\Remote\Internal\LeaseGuard;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\LauncherPhp;
 use Spindle\Tests\OwnDirectory;
@@ -23,6 +24,7 @@ use Symfony\Component\Process\Process;
 /** The helper process of an agent. */
 final class LeaseGuardTest extends TidyTestCase
 {
+    use CatchesThrown;
     use OwnDirectory;
 
     public function testTheHelperHasNoSocketOfTheAgent(): void
@@ -135,16 +137,12 @@ final class LeaseGuardTest extends TidyTestCase
     public function testCommandsThatNoLauncherCouldStartHaveNotStarted(): void
     {
         $pool = new CommandPool(1, 0, new CommandPoolOptions(rerunAfterCrash: true, php: $this->unusablePhp()));
-        try {
-            $pool->execute(Command::of('true'));
-            self::fail('The command ran');
-        } catch (LauncherException $failure) {
-            self::assertStringStartsWith('Launchers ended repeatedly before they were ready', $failure->getMessage());
-            self::assertStringContainsString('option php', $failure->getMessage());
-            self::assertStringNotContainsString('rerunAfterCrash', $failure->getMessage());
-            self::assertFalse($failure->mayHaveStarted);
-            self::assertCount(1, $failure->unfinished);
-        }
+        $failure = self::thrown(LauncherException::class, static fn() => $pool->execute(Command::of('true')));
+        self::assertStringStartsWith('Launchers ended repeatedly before they were ready', $failure->getMessage());
+        self::assertStringContainsString('option php', $failure->getMessage());
+        self::assertStringNotContainsString('rerunAfterCrash', $failure->getMessage());
+        self::assertFalse($failure->mayHaveStarted);
+        self::assertCount(1, $failure->unfinished);
     }
 
     /** Starts the guard, and suspends it once it is ready. */

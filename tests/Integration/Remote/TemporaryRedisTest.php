@@ -8,6 +8,7 @@ use Spindle\Remote\Internal\Redis\Address;
 use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Remote\Testing\TemporaryRedisException;
 use Spindle\Remote\Testing\TemporaryRedisOptions;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsWithItsOwner;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Certificates;
@@ -17,6 +18,7 @@ use Spindle\Tests\TidyTestCase;
 
 final class TemporaryRedisTest extends TidyTestCase
 {
+    use CatchesThrown;
     use EndsWithItsOwner;
 
     /** Microseconds after which a start is still in progress. */
@@ -51,13 +53,9 @@ final class TemporaryRedisTest extends TidyTestCase
             [1, ['two', [], null], ''],
             $redis->command('EVAL', "return {1, {'two', {}, false}, ''}", '0'),
         );
-        try {
-            $redis->command('HGET', 'key', 'field');
-            self::fail('It is no hash');
-        } catch (TemporaryRedisException $failure) {
-            self::assertStringStartsWith('Redis answered HGET with an error: WRONGTYPE ', $failure->getMessage());
-            self::assertStringStartsWith('WRONGTYPE ', $failure->output);
-        }
+        $failure = self::thrown(TemporaryRedisException::class, static fn() => $redis->command('HGET', 'key', 'field'));
+        self::assertStringStartsWith('Redis answered HGET with an error: WRONGTYPE ', $failure->getMessage());
+        self::assertStringStartsWith('WRONGTYPE ', $failure->output);
         $this->expectException(\ValueError::class);
         $redis->command();
     }
@@ -122,13 +120,9 @@ final class TemporaryRedisTest extends TidyTestCase
             'pidfile',
             'tls-port',
         ] as $name) {
-            try {
-                TemporaryRedis::start([$name => 'x']);
-                self::fail("{$name} is taken");
-            } catch (\ValueError $error) {
-                $message = "A temporary Redis chooses its own {$name}. Remove this setting";
-                self::assertSame($message, $error->getMessage());
-            }
+            $error = self::thrown(\ValueError::class, static fn() => TemporaryRedis::start([$name => 'x']));
+            $message = "A temporary Redis chooses its own {$name}. Remove this setting";
+            self::assertSame($message, $error->getMessage());
         }
         $this->expectException(\ValueError::class);
         $this->expectExceptionMessage(
@@ -205,15 +199,14 @@ final class TemporaryRedisTest extends TidyTestCase
             [null, null, 0.0],
             [null, null, \NAN],
         ] as [$certificate, $key, $timeout]) {
-            try {
-                new TemporaryRedisOptions(null, $certificate, $key, $timeout);
-                self::fail('They are taken');
-            } catch (\ValueError $error) {
-                self::assertMatchesRegularExpression(
-                    '/^(A certificate needs its private key|The timeout must be more than 0 seconds)/',
-                    $error->getMessage(),
-                );
-            }
+            $error = self::thrown(
+                \ValueError::class,
+                static fn() => new TemporaryRedisOptions(null, $certificate, $key, $timeout),
+            );
+            self::assertMatchesRegularExpression(
+                '/^(A certificate needs its private key|The timeout must be more than 0 seconds)/',
+                $error->getMessage(),
+            );
         }
     }
 
@@ -243,12 +236,8 @@ final class TemporaryRedisTest extends TidyTestCase
 
         self::assertFalse(Processes::isAlive($pid));
         self::assertNull($redis->pid());
-        try {
-            $redis->command('GET', 'kept');
-            self::fail('It was killed');
-        } catch (TemporaryRedisException $failure) {
-            self::assertSame('Redis did not answer CONNECT: connection refused', $failure->getMessage());
-        }
+        $failure = self::thrown(TemporaryRedisException::class, static fn() => $redis->command('GET', 'kept'));
+        self::assertSame('Redis did not answer CONNECT: connection refused', $failure->getMessage());
         $redis->restart();
         self::assertSame('1', $redis->command('GET', 'kept'));
         $redis->kill();
@@ -311,12 +300,11 @@ final class TemporaryRedisTest extends TidyTestCase
             $this->path('redis-server') => "TemporaryRedisOptions::\$binary is '{$this->path('redis-server')}', "
                 . 'which is not an executable file',
         ] as $binary => $message) {
-            try {
-                TemporaryRedis::start([], new TemporaryRedisOptions(binary: $binary));
-                self::fail('It started');
-            } catch (TemporaryRedisException $failure) {
-                self::assertSame($message, $failure->getMessage());
-            }
+            $failure = self::thrown(
+                TemporaryRedisException::class,
+                static fn() => TemporaryRedis::start([], new TemporaryRedisOptions(binary: $binary)),
+            );
+            self::assertSame($message, $failure->getMessage());
         }
     }
 
@@ -327,16 +315,15 @@ final class TemporaryRedisTest extends TidyTestCase
         putenv("PATH={$this->path()}:{$path}");
         try {
             foreach (['valkey-server', $server] as $binary) {
-                try {
-                    TemporaryRedis::start([], new TemporaryRedisOptions(binary: $binary));
-                    self::fail('It started');
-                } catch (TemporaryRedisException $failure) {
-                    self::assertSame(
-                        "The Redis server ended before it was ready; the end of its log:\n"
-                            . "I am {$server} and read redis.conf",
-                        $failure->getMessage(),
-                    );
-                }
+                $failure = self::thrown(
+                    TemporaryRedisException::class,
+                    static fn() => TemporaryRedis::start([], new TemporaryRedisOptions(binary: $binary)),
+                );
+                self::assertSame(
+                    "The Redis server ended before it was ready; the end of its log:\n"
+                        . "I am {$server} and read redis.conf",
+                    $failure->getMessage(),
+                );
             }
         } finally {
             putenv("PATH={$path}");
@@ -345,16 +332,15 @@ final class TemporaryRedisTest extends TidyTestCase
 
     public function testTheLogOfAServerThatDoesNotStartIsInTheMessage(): void
     {
-        try {
-            TemporaryRedis::start(['nonsense' => true]);
-            self::fail('It started');
-        } catch (TemporaryRedisException $failure) {
-            self::assertStringStartsWith(
-                'The Redis server ended before it was ready; the end of its log:',
-                $failure->getMessage(),
-            );
-            self::assertStringContainsString('nonsense yes', $failure->output);
-        }
+        $failure = self::thrown(
+            TemporaryRedisException::class,
+            static fn() => TemporaryRedis::start(['nonsense' => true]),
+        );
+        self::assertStringStartsWith(
+            'The Redis server ended before it was ready; the end of its log:',
+            $failure->getMessage(),
+        );
+        self::assertStringContainsString('nonsense yes', $failure->output);
     }
 
     private static function called(): string

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Integration\Worker;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
@@ -16,6 +17,8 @@ use function Amp\delay;
 /** Tests that a worker has the working directory, umask and environment of the moment when it was started. */
 final class InheritedStateTest extends TestCase
 {
+    use CatchesThrown;
+
     private const BOOTSTRAP = __DIR__ . '/inherited.php';
 
     private string $directory;
@@ -91,12 +94,8 @@ final class InheritedStateTest extends TestCase
         $pool = new WorkerPool(1, options: new WorkerPoolOptions($context, maxTasks: 1));
         $pool->submit(self::look(...))->await();
         rmdir("{$this->directory}/a");
-        try {
-            $pool->submit(self::look(...))->await();
-            self::fail();
-        } catch (WorkerStartException $refused) {
-            self::assertStringContainsString('no longer exists', $refused->getMessage());
-        }
+        $refused = self::thrown(WorkerStartException::class, static fn() => $pool->submit(self::look(...))->await());
+        self::assertStringContainsString('no longer exists', $refused->getMessage());
         mkdir("{$this->directory}/a");
         chdir("{$this->directory}/a");
 
@@ -117,12 +116,8 @@ final class InheritedStateTest extends TestCase
         chdir('/');
         rmdir("{$this->directory}/b");
         posix_kill($starter, \SIGCONT);
-        try {
-            $future->await();
-            self::fail();
-        } catch (WorkerStartException $refused) {
-            self::assertStringContainsString("{$this->directory}/b", $refused->getMessage());
-        }
+        $refused = self::thrown(WorkerStartException::class, static fn() => $future->await());
+        self::assertStringContainsString("{$this->directory}/b", $refused->getMessage());
 
         self::assertSame('/', $pool->submit(self::look(...))->await()[0]);
     }

@@ -9,9 +9,12 @@ use Aircraft\Transfer;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\PostgresLink;
+use Spindle\Tests\CatchesThrown;
 
 final class TransferTest extends TestCase
 {
+    use CatchesThrown;
+
     private const HEAD = "number,title,serial_number,assembly_date\n";
 
     #[TestWith([self::HEAD . "A-1,\\.,1,\n\\.\nA-2,b,1,\n", 3])]
@@ -28,15 +31,11 @@ final class TransferTest extends TestCase
             ),
             str_split($csv),
         ] as $pieces) {
-            try {
-                $this->sent($pieces);
-                self::fail('It is taken');
-            } catch (InvalidImportException $refusal) {
-                self::assertSame(
-                    [$line, "Line {$line}: a line must not be \\. alone, the end of a COPY; nothing was added"],
-                    [$refusal->lineOfFile, $refusal->getMessage()],
-                );
-            }
+            $refusal = self::thrown(InvalidImportException::class, fn() => $this->sent($pieces));
+            self::assertSame(
+                [$line, "Line {$line}: a line must not be \\. alone, the end of a COPY; nothing was added"],
+                [$refusal->lineOfFile, $refusal->getMessage()],
+            );
         }
     }
 

@@ -10,9 +10,11 @@ use Spindle\Command\Command;
 use Spindle\Command\CommandFailedException;
 use Spindle\Command\CommandResult;
 use Spindle\SpindleException;
+use Spindle\Tests\CatchesThrown;
 
 final class CommandResultTest extends TestCase
 {
+    use CatchesThrown;
     use MakesResults;
 
     /** @return iterable<string, array{CommandResult, bool, string}> */
@@ -67,16 +69,12 @@ final class CommandResultTest extends TestCase
     public function testAFailureIsThrownWithItselfAndTheEndOfItsErrors(): void
     {
         $result = self::resultOf(exitCode: 3, errors: str_repeat("noise\n", 1000) . "the reason\n");
-        try {
-            $result->orThrow();
-            self::fail('Nothing is thrown');
-        } catch (SpindleException $exception) {
-            self::assertInstanceOf(CommandFailedException::class, $exception);
-            self::assertSame($result, $exception->result);
-            self::assertStringStartsWith("ls -l: exit code 3 after 1.500 s\n", $exception->getMessage());
-            self::assertStringEndsWith("noise\nthe reason", $exception->getMessage());
-            self::assertLessThan(2100, \strlen($exception->getMessage()));
-        }
+        $exception = self::thrown(SpindleException::class, static fn() => $result->orThrow());
+        self::assertInstanceOf(CommandFailedException::class, $exception);
+        self::assertSame($result, $exception->result);
+        self::assertStringStartsWith("ls -l: exit code 3 after 1.500 s\n", $exception->getMessage());
+        self::assertStringEndsWith("noise\nthe reason", $exception->getMessage());
+        self::assertLessThan(2100, \strlen($exception->getMessage()));
     }
 
     public function testAFailureWithoutErrorsIsThrownWithOneLine(): void

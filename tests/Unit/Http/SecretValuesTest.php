@@ -24,11 +24,14 @@ use Spindle\Http\Internal\Client\Call;
 use Spindle\Http\Internal\Client\OutgoingRequest;
 use Spindle\Http\Internal\Client\Url;
 use Spindle\Http\Response;
+use Spindle\Tests\CatchesThrown;
 use Symfony\Contracts\HttpClient\Exception\TransportExceptionInterface;
 
 /** Exceptions and options do not show the secrets that were given to them. */
 final class SecretValuesTest extends TestCase
 {
+    use CatchesThrown;
+
     private const URL = 'http://127.0.0.1:1/';
 
     #[TestWith(["secret\n", 'a line feed at the end, which trim() removes'])]
@@ -52,14 +55,10 @@ final class SecretValuesTest extends TestCase
     {
         $proxy = new Proxy(http: 'http://user:password@127.0.0.1:1');
         $client = new HttpClient(new HttpClientOptions(request: new RequestOptions(proxy: $proxy)));
-        try {
-            $client->get('http://a.test/');
-            self::fail('Nothing was thrown');
-        } catch (ConnectFailedException) {
-            $dump = print_r($client, true);
-            self::assertStringContainsString('http://a.test http://127.0.0.1:1 ', $dump);
-            self::assertStringNotContainsString(base64_encode('user:password'), $dump);
-        }
+        self::thrown(ConnectFailedException::class, static fn() => $client->get('http://a.test/'));
+        $dump = print_r($client, true);
+        self::assertStringContainsString('http://a.test http://127.0.0.1:1 ', $dump);
+        self::assertStringNotContainsString(base64_encode('user:password'), $dump);
     }
 
     /** @param \Closure(): mixed $call */

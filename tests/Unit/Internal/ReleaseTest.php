@@ -9,10 +9,12 @@ use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Internal\Release;
 use Spindle\Internal\ReleaseMismatchException;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\OwnDirectory;
 
 final class ReleaseTest extends TestCase
 {
+    use CatchesThrown;
     use OwnDirectory;
 
     private string $root;
@@ -110,13 +112,9 @@ final class ReleaseTest extends TestCase
         $this->lead('2');
         $release->changeToCurrent();
         $this->lead('3');
-        try {
-            $release->changeToCurrent();
-            self::fail('It followed a link that leads nowhere');
-        } catch (ReleaseMismatchException $missing) {
-            $message = "{$this->root}/current{$folder} does not exist. Create it, or correct the link in its path";
-            self::assertSame($message, $missing->getMessage());
-        }
+        $missing = self::thrown(ReleaseMismatchException::class, static fn() => $release->changeToCurrent());
+        $message = "{$this->root}/current{$folder} does not exist. Create it, or correct the link in its path";
+        self::assertSame($message, $missing->getMessage());
         self::assertSame("{$this->root}/2{$folder}", getcwd());
         $this->lead('1');
         $release->changeToCurrent();
@@ -130,14 +128,10 @@ final class ReleaseTest extends TestCase
         $release = new Release("{$this->root}/current/public", "{$this->root}/current/public/app.php");
         unlink($this->path('2/public/app.php'));
         $this->lead('2');
-        try {
-            $release->changeToCurrent();
-            self::fail('It followed a link to a release without the application');
-        } catch (ReleaseMismatchException $missing) {
-            $path = "{$this->root}/current/public/app.php";
-            $message = "{$path} does not exist. Create it, or correct the link in its path";
-            self::assertSame($message, $missing->getMessage());
-        }
+        $missing = self::thrown(ReleaseMismatchException::class, static fn() => $release->changeToCurrent());
+        $path = "{$this->root}/current/public/app.php";
+        $message = "{$path} does not exist. Create it, or correct the link in its path";
+        self::assertSame($message, $missing->getMessage());
 
         self::assertSame("{$this->root}/1/public", getcwd());
     }

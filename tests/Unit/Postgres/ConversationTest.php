@@ -14,11 +14,14 @@ use Spindle\Postgres\Internal\Protocol\MessageReader;
 use Spindle\Postgres\Internal\SizeLimits;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Scale;
 
 final class ConversationTest extends TestCase
 {
+    use CatchesThrown;
+
     public function testTheServerIsIdleBetweenTransactionsAndCompleteMessages(): void
     {
         $conversation = new Conversation();
@@ -182,12 +185,11 @@ final class ConversationTest extends TestCase
         foreach (['', 'abc', '12abc', '0x1', ' 1'] as $text) {
             $exchange = new Exchange();
             $exchange->add(Message::dataRow($text) . str_repeat("\0", MessageReader::PADDING), 1);
-            try {
-                $exchange->first(new Columns(['a'], [23], new Types()), ['a']);
-                self::fail("'{$text}' was taken for a number");
-            } catch (ProtocolException $failure) {
-                self::assertStringContainsString('integer', $failure->getMessage());
-            }
+            $failure = self::thrown(
+                ProtocolException::class,
+                static fn() => $exchange->first(new Columns(['a'], [23], new Types()), ['a']),
+            );
+            self::assertStringContainsString('integer', $failure->getMessage());
         }
     }
 
@@ -302,12 +304,8 @@ final class ConversationTest extends TestCase
         ] as $name => $bytes) {
             $conversation = new Conversation();
             self::exchanges($conversation, 1);
-            try {
-                $conversation->receive($bytes);
-                self::fail("Not refused: {$name}");
-            } catch (ProtocolException $thrown) {
-                self::assertStringContainsString("violated PostgreSQL's protocol", $thrown->getMessage(), $name);
-            }
+            $thrown = self::thrown(ProtocolException::class, static fn() => $conversation->receive($bytes));
+            self::assertStringContainsString("violated PostgreSQL's protocol", $thrown->getMessage(), $name);
         }
         foreach ([
             Message::readyForQuery(),
@@ -315,12 +313,8 @@ final class ConversationTest extends TestCase
             Message::commandComplete('SELECT 1'),
             Message::bindComplete(),
         ] as $unasked) {
-            try {
-                (new Conversation())->receive($unasked);
-                self::fail('Not refused without a question: ' . $unasked[0]);
-            } catch (ProtocolException $thrown) {
-                self::assertStringContainsString('does not expect here', $thrown->getMessage());
-            }
+            $thrown = self::thrown(ProtocolException::class, static fn() => (new Conversation())->receive($unasked));
+            self::assertStringContainsString('does not expect here', $thrown->getMessage());
         }
     }
 

@@ -11,12 +11,15 @@ use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Postgres\Internal\FairMutex;
 use Spindle\Tests\Async;
+use Spindle\Tests\CatchesThrown;
 
 use function Amp\delay;
 use function Amp\Future\awaitAll;
 
 final class FairMutexTest extends TestCase
 {
+    use CatchesThrown;
+
     public function testTheMutexIsAcquiredInOrderOfArrival(): void
     {
         $mutex = new FairMutex('The connection is busy');
@@ -72,15 +75,11 @@ final class FairMutexTest extends TestCase
         foreach ($places as $where) {
             $where(static function () use ($mutex): void {
                 $mutex->acquire();
-                try {
-                    $mutex->acquire();
-                    self::fail('The fiber waits for itself');
-                } catch (\LogicException $thrown) {
-                    self::assertSame(
-                        'The connection is busy, so this fiber would wait for itself. Use a pool',
-                        $thrown->getMessage(),
-                    );
-                }
+                $thrown = self::thrown(\LogicException::class, static fn() => $mutex->acquire());
+                self::assertSame(
+                    'The connection is busy, so this fiber would wait for itself. Use a pool',
+                    $thrown->getMessage(),
+                );
                 $mutex->release();
             });
         }
@@ -176,12 +175,8 @@ final class FairMutexTest extends TestCase
         $mutex = new FairMutex('The connection is busy');
         $source = new DeferredCancellation();
         $source->cancel();
-        try {
-            $mutex->acquire($source->getCancellation());
-            self::fail('The mutex was acquired');
-        } catch (CancelledException) {
-            self::assertFalse($mutex->isLocked);
-        }
+        self::thrown(CancelledException::class, static fn() => $mutex->acquire($source->getCancellation()));
+        self::assertFalse($mutex->isLocked);
     }
 
     /** @param \Closure(): mixed $work */

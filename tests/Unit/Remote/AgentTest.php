@@ -41,6 +41,7 @@ use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Remote\SigningKeys;
 use Spindle\Tests\Async;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Conformance\Worker\Collected;
 use Spindle\Tests\ReadsErrorLog;
 use Spindle\Tests\Remote\AgentProgram;
@@ -61,6 +62,7 @@ use function Amp\Future\await;
 /** An agent in virtual time, with an in-memory broker whose answers may be late and a pool whose tasks only wait. */
 final class AgentTest extends TidyTestCase
 {
+    use CatchesThrown;
     use ReadsErrorLog;
     use VirtualTime;
 
@@ -251,11 +253,10 @@ final class AgentTest extends TidyTestCase
                 delay(0.5); // the cancellation overtakes the answer
             }
         }, static function (RemoteExecutor $executor) use ($cancellation): void {
-            try {
-                $executor->submit(static fn(): int => 1, $cancellation->getCancellation())->await();
-                self::fail('The job is cancelled');
-            } catch (CancelledException) {
-            }
+            self::thrown(
+                CancelledException::class,
+                static fn() => $executor->submit(static fn(): int => 1, $cancellation->getCancellation())->await(),
+            );
         });
 
         self::assertSame(0, $this->started);
@@ -276,12 +277,8 @@ final class AgentTest extends TidyTestCase
             new SigningKeys([str_repeat('another', 6)]),
             createPool: fn(): Executor => $this->pool(),
         );
-        try {
-            $agent->run();
-            self::fail('It stops');
-        } catch (InvalidSignatureException $failure) {
-            self::assertStringContainsString('could verify none', $failure->getMessage());
-        }
+        $failure = self::thrown(InvalidSignatureException::class, static fn() => $agent->run());
+        self::assertStringContainsString('could verify none', $failure->getMessage());
 
         $statistics = $engine->queue('queue')->statistics();
         self::assertSame(
@@ -382,12 +379,8 @@ final class AgentTest extends TidyTestCase
             'queue',
             new SigningKeys([str_repeat('another', 6)]),
         ))->dispatch(static fn(): int => 1);
-        try {
-            $executor->attach($tampered)->await();
-            self::fail('It is refused');
-        } catch (InvalidSignatureException $refused) {
-            self::assertStringContainsString($tampered, $refused->getMessage());
-        }
+        $refused = self::thrown(InvalidSignatureException::class, static fn() => $executor->attach($tampered)->await());
+        self::assertStringContainsString($tampered, $refused->getMessage());
         await($futures);
         self::assertSame(1, $engine->queue('queue')->statistics()['dead']);
         $dead = array_map(static fn(Agent $agent): int|float => $agent->statistics()['dead_total'], $agents);
@@ -549,12 +542,11 @@ final class AgentTest extends TidyTestCase
         $options = new RemoteOptions(maxPayloadBytes: 1 << 30);
         $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys, options: $options);
         $ballast = str_repeat('x', 17 << 20);
-        try {
-            $executor->submit(static fn(): int => \strlen($ballast))->await();
-            self::fail('The agent has too little memory');
-        } catch (PayloadTooLargeException $tooLarge) {
-            self::assertStringContainsString('jobs of at most 16777216 bytes', $tooLarge->getMessage());
-        }
+        $tooLarge = self::thrown(
+            PayloadTooLargeException::class,
+            static fn() => $executor->submit(static fn(): int => \strlen($ballast))->await(),
+        );
+        self::assertStringContainsString('jobs of at most 16777216 bytes', $tooLarge->getMessage());
         self::assertSame([1, 0], [$engine->queue('queue')->statistics()['dead'], $this->started]);
         $executor->submit(static fn(): int => 1)->await();
         self::assertSame(1, $this->started);
@@ -583,12 +575,8 @@ final class AgentTest extends TidyTestCase
         }
         $ended = async($agent->run(...));
         foreach (['5', '#5'] as $id) {
-            try {
-                $executor->attach($id)->await();
-                self::fail("The time limit of {$id} did not start");
-            } catch (TaskTimeoutException $late) {
-                self::assertStringContainsString('more than 1 seconds', $late->getMessage());
-            }
+            $late = self::thrown(TaskTimeoutException::class, static fn() => $executor->attach($id)->await());
+            self::assertStringContainsString('more than 1 seconds', $late->getMessage());
         }
         $agent->close();
         $ended->await();
@@ -752,12 +740,8 @@ final class AgentTest extends TidyTestCase
         $engine = new MemoryEngine();
         $agent = $this->agent($engine);
         $end === 'close' ? $agent->close() : $agent->kill();
-        try {
-            $agent->run();
-            self::fail('It ran');
-        } catch (AgentClosedException $refused) {
-            self::assertStringContainsString('The agent of the queue queue is closed', $refused->getMessage());
-        }
+        $refused = self::thrown(AgentClosedException::class, static fn() => $agent->run());
+        self::assertStringContainsString('The agent of the queue queue is closed', $refused->getMessage());
 
         self::assertSame(0, $engine->queue('queue')->statistics()['agents']);
     }
@@ -774,12 +758,8 @@ final class AgentTest extends TidyTestCase
         $agent = $this->agent(new MemoryEngine());
         $ended = async($agent->run(...));
         delay(1.0);
-        try {
-            $agent->run();
-            self::fail('It runs twice');
-        } catch (\LogicException $refused) {
-            self::assertStringContainsString('is running already', $refused->getMessage());
-        }
+        $refused = self::thrown(\LogicException::class, static fn() => $agent->run());
+        self::assertStringContainsString('is running already', $refused->getMessage());
         $agent->close();
 
         self::assertTrue($ended->isComplete());
@@ -796,11 +776,7 @@ final class AgentTest extends TidyTestCase
             delay(1.0);
             throw LauncherException::cannotStart('no process is left');
         });
-        try {
-            $agent->run();
-            self::fail('It ends');
-        } catch (LauncherException) {
-        }
+        self::thrown(LauncherException::class, static fn() => $agent->run());
 
         self::assertInstanceOf(Future::class, $closing);
         $closing->await(new TimeoutCancellation(1.0));

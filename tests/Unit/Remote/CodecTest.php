@@ -15,11 +15,14 @@ use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 use Spindle\Remote\SubmitResult;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\TidyTestCase;
 
 /** The scripts use struct.pack and struct.unpack of Lua; comments show the formats. */
 final class CodecTest extends TidyTestCase
 {
+    use CatchesThrown;
+
     private const BYTES = "\0\xff\r\n";
 
     public function testJobsAreReadAsTheyWere(): void
@@ -170,11 +173,7 @@ final class CodecTest extends TidyTestCase
     {
         self::assertNotEmpty($decode($answer));
         for ($size = \strlen($answer) - 1; $size > 0; --$size) {
-            try {
-                $decode(substr($answer, 0, $size));
-                self::fail("The first {$size} bytes were decoded");
-            } catch (MalformedAnswerException) {
-            }
+            self::thrown(MalformedAnswerException::class, static fn() => $decode(substr($answer, 0, $size)));
         }
     }
 

@@ -29,6 +29,7 @@ use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\SigningKeys;
 use Spindle\Remote\SubmitResult;
 use Spindle\Tests\Async;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Worker\ExecutorClosedException;
 
@@ -36,6 +37,8 @@ use function Amp\delay;
 
 final class RemoteExecutorTest extends TestCase
 {
+    use CatchesThrown;
+
     /** @var (\Closure(MailboxMessage): void)|null receives the messages of the last mailbox */
     private ?\Closure $onMessage = null;
 
@@ -154,13 +157,12 @@ final class RemoteExecutorTest extends TestCase
         self::assertNotNull($this->onMessage);
         $frame = $keys->seal(FrameKind::Outcome, 'queue', 'id', 1, OutcomeBody::cancelled());
         ($this->onMessage)(new MailboxMessage(outcomes: ['id' => $frame]));
-        try {
-            $remaining->await(new TimeoutCancellation(5.0));
-            self::fail('The task was cancelled');
-        } catch (JobCancelledException $cancelled) {
-            self::assertSame('id', $cancelled->id);
-            self::assertSame('The job id of the queue queue was cancelled', $cancelled->getMessage());
-        }
+        $cancelled = self::thrown(
+            JobCancelledException::class,
+            static fn() => $remaining->await(new TimeoutCancellation(5.0)),
+        );
+        self::assertSame('id', $cancelled->id);
+        self::assertSame('The job id of the queue queue was cancelled', $cancelled->getMessage());
         $executor->close(new TimeoutCancellation(5.0));
         $other->close(new TimeoutCancellation(5.0));
     }
@@ -283,12 +285,8 @@ final class RemoteExecutorTest extends TestCase
         $call = Async::run(static fn(): bool => $executor->cancel('id', $cancellation->getCancellation()));
         delay(0.001);
         $cancellation->cancel();
-        try {
-            $call->await(new TimeoutCancellation(5.0));
-            self::fail('The call was cancelled');
-        } catch (CancelledException $exception) {
-            self::assertNull($exception->getPrevious(), 'no timeout');
-        }
+        $exception = self::thrown(CancelledException::class, static fn() => $call->await(new TimeoutCancellation(5.0)));
+        self::assertNull($exception->getPrevious(), 'no timeout');
         $closing = Async::run($executor->close(...));
         delay(0.001);
         self::assertFalse($closing->isComplete(), 'close() waits for the answer');

@@ -10,12 +10,14 @@ use Spindle\Remote\Internal\FrameKind;
 use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\KeyFileException;
 use Spindle\Remote\SigningKeys;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Text;
 use Spindle\Tests\TidyTestCase;
 
 final class SigningKeysTest extends TidyTestCase
 {
+    use CatchesThrown;
     use OwnDirectory;
 
     private const ONE = 'the first key of a test, in full';
@@ -72,12 +74,11 @@ final class SigningKeysTest extends TidyTestCase
     {
         foreach (["\xFF\xFE" => 'UTF-16LE', "\xFE\xFF" => 'UTF-16BE'] as $mark => $encoding) {
             $text = $mark . mb_convert_encoding(self::ONE, $encoding);
-            try {
-                SigningKeys::fromFile($this->file($encoding, $text, 0o600));
-                self::fail('Its key is accepted');
-            } catch (KeyFileException $refused) {
-                self::assertStringContainsString('is in UTF-16', $refused->getMessage());
-            }
+            $refused = self::thrown(
+                KeyFileException::class,
+                fn() => SigningKeys::fromFile($this->file($encoding, $text, 0o600)),
+            );
+            self::assertStringContainsString('is in UTF-16', $refused->getMessage());
         }
     }
 
@@ -125,12 +126,8 @@ final class SigningKeysTest extends TidyTestCase
         self::assertSame('body', self::open(SigningKeys::fromFile($file), self::seal(new SigningKeys([self::ONE]))));
         foreach ([0o644, 0o660, 0o650] as $mode) {
             chmod($file, $mode);
-            try {
-                SigningKeys::fromFile($file);
-                self::fail(\sprintf('a key file with mode %o is accepted', $mode));
-            } catch (KeyFileException $refused) {
-                self::assertStringContainsString(\sprintf('(mode %04o)', $mode), $refused->getMessage());
-            }
+            $refused = self::thrown(KeyFileException::class, static fn() => SigningKeys::fromFile($file));
+            self::assertStringContainsString(\sprintf('(mode %04o)', $mode), $refused->getMessage());
         }
     }
 
@@ -189,16 +186,12 @@ final class SigningKeysTest extends TidyTestCase
     public function testAShortSecretIsRefusedAndNotInTheMessage(): void
     {
         foreach ([[substr(self::ONE, 1)], [self::ONE, substr(self::ONE, 1)], ['']] as $secrets) {
-            try {
-                new SigningKeys($secrets);
-                self::fail('It is taken');
-            } catch (KeyFileException $refused) {
-                self::assertStringStartsWith('A key is shorter than 32 bytes. Create one:', $refused->getMessage());
-                self::assertStringNotContainsString(
-                    substr(self::ONE, 1),
-                    $refused->getMessage() . $refused->getTraceAsString(),
-                );
-            }
+            $refused = self::thrown(KeyFileException::class, static fn() => new SigningKeys($secrets));
+            self::assertStringStartsWith('A key is shorter than 32 bytes. Create one:', $refused->getMessage());
+            self::assertStringNotContainsString(
+                substr(self::ONE, 1),
+                $refused->getMessage() . $refused->getTraceAsString(),
+            );
         }
     }
 

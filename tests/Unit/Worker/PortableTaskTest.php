@@ -9,6 +9,7 @@ use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\Before;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Worker\InlineExecutor;
 use Spindle\Worker\Internal\TaskOutcome;
 use Spindle\Worker\Internal\WorkerProtocol;
@@ -24,6 +25,8 @@ use Spindle\Worker\WorkerCrashedException;
 /** Tests a portable task in the worker that runs it, and its outcome where that is read. */
 final class PortableTaskTest extends TestCase
 {
+    use CatchesThrown;
+
     /** @var list<mixed> values that reached the pool */
     private array $reports = [];
 
@@ -167,13 +170,9 @@ final class PortableTaskTest extends TestCase
         self::assertIsString($outcome);
         self::assertFalse(PortableOutcome::isSuccess($outcome));
         self::assertTrue(PortableOutcome::thrown($outcome)?->isA(\LogicException::class));
-        try {
-            PortableOutcome::read($outcome, 2, 'key');
-            self::fail('It is thrown');
-        } catch (TaskFailedException $failed) {
-            self::assertSame([2, 'key', 7], [$failed->attempts, $failed->key, $failed->thrown->code]);
-            self::assertInstanceOf(\DomainException::class, $failed->getPrevious());
-        }
+        $failed = self::thrown(TaskFailedException::class, static fn() => PortableOutcome::read($outcome, 2, 'key'));
+        self::assertSame([2, 'key', 7], [$failed->attempts, $failed->key, $failed->thrown->code]);
+        self::assertInstanceOf(\DomainException::class, $failed->getPrevious());
     }
 
     /** @param int $bytes length of the exception's message */
@@ -279,24 +278,23 @@ final class PortableTaskTest extends TestCase
     public function testAWorkerDeathIsReportedWithItsCause(): void
     {
         $died = WorkerCrashedException::died(null, 9, null, false, 'last words', 5 << 20, 1, null);
-        try {
-            PortableOutcome::read(PortableOutcome::failed($died, null), 3, 'key');
-            self::fail('It is thrown');
-        } catch (WorkerCrashedException $told) {
-            self::assertSame(
-                [null, 9, false, 'last words', 5 << 20, 3, 'key'],
-                [
-                    $told->exitCode,
-                    $told->signal,
-                    $told->calledExit,
-                    $told->stderr,
-                    $told->memoryPeak,
-                    $told->attempts,
-                    $told->key,
-                ],
-            );
-            self::assertStringEndsWith("; the worker's standard error ended with: last words", $told->getMessage());
-        }
+        $told = self::thrown(
+            WorkerCrashedException::class,
+            static fn() => PortableOutcome::read(PortableOutcome::failed($died, null), 3, 'key'),
+        );
+        self::assertSame(
+            [null, 9, false, 'last words', 5 << 20, 3, 'key'],
+            [
+                $told->exitCode,
+                $told->signal,
+                $told->calledExit,
+                $told->stderr,
+                $told->memoryPeak,
+                $told->attempts,
+                $told->key,
+            ],
+        );
+        self::assertStringEndsWith("; the worker's standard error ended with: last words", $told->getMessage());
         $this->expectException(TaskTimeoutException::class);
         $this->expectExceptionMessage('more than 2.5 seconds');
         PortableOutcome::read(PortableOutcome::failed(TaskTimeoutException::after(2.5, 1, null), 2.5), 1, null);

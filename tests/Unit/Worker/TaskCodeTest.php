@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhp;
 use PHPUnit\Framework\TestCase;
 use Spindle\Internal\LoadedFiles;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\LoadsSource;
 use Spindle\Worker\Internal\SourceFiles;
 use Spindle\Worker\Internal\TaskCode;
@@ -16,6 +17,7 @@ use Spindle\Worker\UnserializableException;
 
 final class TaskCodeTest extends TestCase
 {
+    use CatchesThrown;
     use LoadsSource;
 
     private const KEY = 'a key';
@@ -230,12 +232,8 @@ final class TaskCodeTest extends TestCase
     #[DataProvider('refused')]
     public function testWhatCanNotTravelIsRefusedWithItsPath(callable $task, string $reason): void
     {
-        try {
-            TaskCode::encode($task, self::KEY);
-            self::fail('It was taken');
-        } catch (UnserializableException $exception) {
-            self::assertStringContainsString($reason, $exception->getMessage());
-        }
+        $exception = self::thrown(UnserializableException::class, static fn() => TaskCode::encode($task, self::KEY));
+        self::assertStringContainsString($reason, $exception->getMessage());
     }
 
     public function testAClosureWithAnotherKeyIsRefused(): void

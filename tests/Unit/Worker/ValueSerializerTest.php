@@ -93,12 +93,11 @@ final class ValueSerializerTest extends TestCase
     #[DataProvider('refused')]
     public function testUnserializableValuesAreRefusedWithTheirPath(mixed $value, string $message): void
     {
-        try {
-            ValueSerializer::serialize($value, '$value');
-            self::fail('It was taken');
-        } catch (UnserializableException $exception) {
-            self::assertStringContainsString($message, $exception->getMessage());
-        }
+        $exception = self::thrown(
+            UnserializableException::class,
+            static fn() => ValueSerializer::serialize($value, '$value'),
+        );
+        self::assertStringContainsString($message, $exception->getMessage());
     }
 
     /** @return iterable<string, array{mixed, string}> */
@@ -161,24 +160,22 @@ final class ValueSerializerTest extends TestCase
 
     public function testAnExceptionWithoutMessageIsNamed(): void
     {
-        try {
-            ValueSerializer::serialize([new InterruptedObject([1, 2])], '$value');
-            self::fail('It was taken');
-        } catch (UnserializableException $refused) {
-            self::assertStringEndsWith("and can't be serialized (OverflowException)", $refused->what);
-            self::assertInstanceOf(\OverflowException::class, $refused->getPrevious());
-        }
+        $refused = self::thrown(
+            UnserializableException::class,
+            static fn() => ValueSerializer::serialize([new InterruptedObject([1, 2])], '$value'),
+        );
+        self::assertStringEndsWith("and can't be serialized (OverflowException)", $refused->what);
+        self::assertInstanceOf(\OverflowException::class, $refused->getPrevious());
     }
 
     public function testNoInternalClassIsNamedWhenTheSerializationOfAClosureIsInterrupted(): void
     {
         $object = new InterruptedObject([2, 3]);
-        try {
-            TaskCode::encode(static fn(): mixed => $object, 'key');
-            self::fail('It was taken');
-        } catch (UnserializableException $refused) {
-            self::assertSame("a closure and can't be serialized (OverflowException)", $refused->what);
-        }
+        $refused = self::thrown(
+            UnserializableException::class,
+            static fn() => TaskCode::encode(static fn(): mixed => $object, 'key'),
+        );
+        self::assertSame("a closure and can't be serialized (OverflowException)", $refused->what);
     }
 
     public function testBytesThatPhpCannotReadAreAnError(): void
@@ -186,12 +183,11 @@ final class ValueSerializerTest extends TestCase
         set_error_handler(static fn(): bool => true);
         try {
             foreach (['a:1:{i:0;', str_repeat('a:1:{i:0;', 5000) . 'i:1;' . str_repeat('}', 5000)] as $bytes) {
-                try {
-                    ValueSerializer::unserialize($bytes, self::class . '::refuse');
-                    self::fail('Something was made of it');
-                } catch (\UnexpectedValueException $unreadable) {
-                    self::assertStringContainsString('nested deeper than 4096 levels', $unreadable->getMessage());
-                }
+                $unreadable = self::thrown(
+                    \UnexpectedValueException::class,
+                    static fn() => ValueSerializer::unserialize($bytes, self::class . '::refuse'),
+                );
+                self::assertStringContainsString('nested deeper than 4096 levels', $unreadable->getMessage());
             }
         } finally {
             restore_error_handler();
@@ -223,12 +219,8 @@ final class ValueSerializerTest extends TestCase
     {
         $value = new \ArrayObject([new SuspendingObject()]);
         $fiber = new \Fiber(static fn(): string => ValueSerializer::serialize($value, '$value'));
-        try {
-            $fiber->start();
-            self::fail('It was taken');
-        } catch (UnserializableException $refused) {
-            self::assertSame('of a class that suspends its fiber while it is serialized', $refused->what);
-        }
+        $refused = self::thrown(UnserializableException::class, static fn() => $fiber->start());
+        self::assertSame('of a class that suspends its fiber while it is serialized', $refused->what);
     }
 
     public function testTheMessageAboutADepthHasOnlyTheBeginningOfThePath(): void
@@ -237,13 +229,12 @@ final class ValueSerializerTest extends TestCase
         for ($i = 0; $i < 5000; ++$i) {
             $deep = ['node' => $deep];
         }
-        try {
-            ValueSerializer::serialize($deep, '$value');
-            self::fail('A value that is nested too deeply was accepted');
-        } catch (UnserializableException $refused) {
-            $path = '$value' . str_repeat("['node']", 10) . '…';
-            self::assertStringStartsWith("{$path} is nested deeper than 4096 levels", $refused->getMessage());
-        }
+        $refused = self::thrown(
+            UnserializableException::class,
+            static fn() => ValueSerializer::serialize($deep, '$value'),
+        );
+        $path = '$value' . str_repeat("['node']", 10) . '…';
+        self::assertStringStartsWith("{$path} is nested deeper than 4096 levels", $refused->getMessage());
     }
 
     #[RequiresPhp('>= 8.4')]
@@ -366,12 +357,8 @@ final class ValueSerializerTest extends TestCase
         $other = [$repeated, $repeated];
         $expected = serialize($other);
         $fiber = new \Fiber(static fn(): string => ValueSerializer::serialize([$suspending], '$value'));
-        try {
-            $fiber->start();
-            self::fail('It was taken');
-        } catch (UnserializableException $refused) {
-            self::assertSame('of a class that suspends its fiber while it is serialized', $refused->what);
-        }
+        $refused = self::thrown(UnserializableException::class, static fn() => $fiber->start());
+        self::assertSame('of a class that suspends its fiber while it is serialized', $refused->what);
 
         self::assertSame($expected, ValueSerializer::serialize($other, '$other'));
     }
@@ -425,12 +412,11 @@ final class ValueSerializerTest extends TestCase
     #[DataProvider('missing')]
     public function testMissingClassesAreReported(string $bytes, string $name): void
     {
-        try {
-            ValueSerializer::unserialize($bytes, self::class . '::refuse');
-            self::fail('Something was made of it');
-        } catch (\DomainException $refused) {
-            self::assertSame($name, $refused->getMessage());
-        }
+        $refused = self::thrown(
+            \DomainException::class,
+            static fn() => ValueSerializer::unserialize($bytes, self::class . '::refuse'),
+        );
+        self::assertSame($name, $refused->getMessage());
         self::assertSame('', \ini_get('unserialize_callback_func'));
     }
 

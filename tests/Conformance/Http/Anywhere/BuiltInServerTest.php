@@ -6,12 +6,14 @@ namespace Spindle\Tests\Conformance\Http\Anywhere;
 
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\AfterClass;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
 
 final class BuiltInServerTest extends AppContract
 {
     use AsksByTcp;
+    use CatchesThrown;
     use EndsItsScript;
 
     private static ?BuiltInHost $shared = null;
@@ -37,12 +39,8 @@ final class BuiltInServerTest extends AppContract
     {
         $this->own = new BuiltInHost(logs: true);
         $log = $this->own->log;
-        try {
-            $this->ask('GET', '/short');
-            self::fail('It is taken for whole');
-        } catch (\UnexpectedValueException $short) {
-            self::assertSame('The response ended after 12 bytes of its body', $short->getMessage());
-        }
+        $short = self::thrown(\UnexpectedValueException::class, fn() => $this->ask('GET', '/short'));
+        self::assertSame('The response ended after 12 bytes of its body', $short->getMessage());
         Eventually::holds(
             static fn(): bool
                 => str_contains(

@@ -5,12 +5,14 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Http\Anywhere;
 
 use PHPUnit\Framework\Attributes\AfterClass;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
 
 final class FpmTest extends AppContract
 {
     use AsksByTcp;
+    use CatchesThrown;
     use EndsItsScript;
 
     private static ?FpmHost $host = null;
@@ -42,15 +44,11 @@ final class FpmTest extends AppContract
 
     private function assertInterrupted(string $target): void
     {
-        try {
-            $this->ask('GET', $target);
-            self::fail('It is taken for whole');
-        } catch (\UnexpectedValueException $broken) {
-            self::assertMatchesRegularExpression(
-                '/^The response ended after \d+ bytes of its body$/D',
-                $broken->getMessage(),
-            );
-        }
+        $broken = self::thrown(\UnexpectedValueException::class, fn() => $this->ask('GET', $target));
+        self::assertMatchesRegularExpression(
+            '/^The response ended after \d+ bytes of its body$/D',
+            $broken->getMessage(),
+        );
     }
 
     private function address(): string

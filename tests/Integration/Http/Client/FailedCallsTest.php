@@ -10,12 +10,14 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\RequestOptions;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Http\ScriptedServer;
 
 /** The client's statistics count a failed call once, also if the failure happens while the body is read. */
 final class FailedCallsTest extends TestCase
 {
+    use CatchesThrown;
     use EndsInTime;
 
     private const HEAD = "HTTP/1.1 200 OK\r\n";
@@ -76,11 +78,7 @@ final class FailedCallsTest extends TestCase
         self::assertSame([2, 0], self::counted($client));
         $cancellation->cancel();
         foreach ([$stalled, $cancelled, $stalled] as $body) {
-            try {
-                $body->getContents();
-                self::fail('The body is complete');
-            } catch (\Exception) {
-            }
+            self::thrown(\Exception::class, static fn() => $body->getContents());
         }
 
         self::assertSame([2, 2], self::counted($client));
@@ -94,11 +92,7 @@ final class FailedCallsTest extends TestCase
         $client->get($url);
         $body = $client->get($url)->getBody();
         $body->close();
-        try {
-            $body->read(1);
-            self::fail('The body was read');
-        } catch (\RuntimeException) {
-        }
+        self::thrown(\RuntimeException::class, static fn() => $body->read(1));
 
         self::assertSame([3, 0], self::counted($client));
     }
@@ -106,11 +100,10 @@ final class FailedCallsTest extends TestCase
     public function testEventsThatCanNotBeReadAreCounted(): void
     {
         $client = $this->client(self::HEAD . "Content-Type: text/html\r\nContent-Length: 2\r\n\r\nok");
-        try {
-            $client->serverSentEvents($this->server?->url() ?? '')->current();
-            self::fail('The response was taken for events');
-        } catch (\RuntimeException) {
-        }
+        self::thrown(
+            \RuntimeException::class,
+            fn() => $client->serverSentEvents($this->server?->url() ?? '')->current(),
+        );
 
         self::assertSame([1, 1], self::counted($client));
     }

@@ -128,14 +128,13 @@ final class GuzzleHandlerTest extends TestCase
             $stats[] = $given;
         };
         $send = new GuzzleHandler($this->httpClient = new HttpClient());
-        try {
-            $send(new Request('GET', str_replace('tcp:', 'http:', $this->address)), $options)->wait();
-            self::fail('The request has not failed');
-        } catch (\RuntimeException $failure) {
-            self::assertCount(1, $stats);
-            self::assertSame($failure, $stats[0]->getHandlerErrorData());
-            self::assertSame(200, $stats[0]->getResponse()?->getStatusCode());
-        }
+        $failure = self::thrown(
+            \RuntimeException::class,
+            fn() => $send(new Request('GET', str_replace('tcp:', 'http:', $this->address)), $options)->wait(),
+        );
+        self::assertCount(1, $stats);
+        self::assertSame($failure, $stats[0]->getHandlerErrorData());
+        self::assertSame(200, $stats[0]->getResponse()?->getStatusCode());
         self::assertSame(0, $this->httpClient->statistics()['connections']);
     }
 

@@ -195,12 +195,11 @@ final class HttpClientTest extends TestCase
         $form = RequestBody::multipart(['file' => new FormFile($this->file('a.txt', 'text'))]);
         foreach ([$form, RequestBody::stream(['a', 'b']), RequestBody::stream([])] as $body) {
             $this->http()->request('POST', $this->url(), body: $body);
-            try {
-                $this->http()->request('POST', $this->url(), body: $body);
-                self::fail('the rest of a body was sent');
-            } catch (InvalidRequestException $failure) {
-                self::assertStringContainsString('it was already sent; create a new body', $failure->getMessage());
-            }
+            $failure = self::thrown(
+                InvalidRequestException::class,
+                fn() => $this->http()->request('POST', $this->url(), body: $body),
+            );
+            self::assertStringContainsString('it was already sent; create a new body', $failure->getMessage());
         }
 
         self::assertSame(3, $requests);
@@ -323,16 +322,12 @@ final class HttpClientTest extends TestCase
         $this->serve(static fn(): Response => Response::text(str_repeat('x', 3_000_000)));
         $this->httpClient = new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 1, acquireTimeout: 0.05));
         $unread = $this->http()->get($this->url());
-        try {
-            $this->http()->get($this->url());
-            self::fail('A connection was free');
-        } catch (ConnectFailedException $failure) {
-            self::assertStringEndsWith(
-                'no connection was free within 0.05 s; bodies that were not read to their end use 1 of the connections'
-                    . ' (HttpClientOptions::$acquireTimeout)',
-                $failure->getMessage(),
-            );
-        }
+        $failure = self::thrown(ConnectFailedException::class, fn() => $this->http()->get($this->url()));
+        self::assertStringEndsWith(
+            'no connection was free within 0.05 s; bodies that were not read to their end use 1 of the connections'
+                . ' (HttpClientOptions::$acquireTimeout)',
+            $failure->getMessage(),
+        );
         $unread->getBody()->close();
     }
 
@@ -500,12 +495,8 @@ final class HttpClientTest extends TestCase
                 static fn(): string => (string) $body,
                 static fn() => $body->rewind(),
             ] as $access) {
-                try {
-                    $access();
-                    self::fail('Two fibers have read the same body');
-                } catch (\LogicException $failure) {
-                    self::assertSame('Another fiber is reading this body', $failure->getMessage());
-                }
+                $failure = self::thrown(\LogicException::class, static fn() => $access());
+                self::assertSame('Another fiber is reading this body', $failure->getMessage());
             }
         }
         $gate->complete();
@@ -615,17 +606,16 @@ final class HttpClientTest extends TestCase
     public function testTheResponseThatIsNoStreamOfEventsCanBeRead(): void
     {
         $this->serve(static fn(): Response => Response::json(['error' => 'slow down'], 429, ['Retry-After' => '7']));
-        try {
-            iterator_to_array($this->http()->serverSentEvents($this->url(), method: 'POST', body: 'x'));
-            self::fail('The response was taken for a stream of events');
-        } catch (InvalidResponseException $failure) {
-            $response = $failure->getResponse();
-            self::assertSame([429, '7', '{"error":"slow down"}'], [
-                $response?->getStatusCode(),
-                $response?->getHeaderLine('Retry-After'),
-                (string) $response?->getBody(),
-            ]);
-        }
+        $failure = self::thrown(
+            InvalidResponseException::class,
+            fn() => iterator_to_array($this->http()->serverSentEvents($this->url(), method: 'POST', body: 'x')),
+        );
+        $response = $failure->getResponse();
+        self::assertSame([429, '7', '{"error":"slow down"}'], [
+            $response?->getStatusCode(),
+            $response?->getHeaderLine('Retry-After'),
+            (string) $response?->getBody(),
+        ]);
     }
 
     public function testEventsHaveTheOtherOptionsOfTheClient(): void
@@ -633,12 +623,11 @@ final class HttpClientTest extends TestCase
         $server = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy"));
         $options = new RequestOptions(maxBodyBytes: 3, expectContinueBytes: 1);
         $client = new HttpClient(new HttpClientOptions(request: $options));
-        try {
-            iterator_to_array($client->serverSentEvents($server->url(), method: 'POST', body: 'x'));
-            self::fail('The response was taken for a stream of events');
-        } catch (InvalidResponseException $failure) {
-            $body = $failure->getResponse()?->getBody();
-        }
+        $failure = self::thrown(
+            InvalidResponseException::class,
+            static fn() => iterator_to_array($client->serverSentEvents($server->url(), method: 'POST', body: 'x')),
+        );
+        $body = $failure->getResponse()?->getBody();
         $server->close();
 
         self::assertStringContainsString("\r\nExpect: 100-continue", $server->heads[0]);
@@ -784,13 +773,12 @@ final class HttpClientTest extends TestCase
             yield 'a';
             $client->close();
         })();
-        try {
-            $client->request('POST', $server->url(), [], RequestBody::stream($pieces));
-            self::fail('close() has returned');
-        } catch (InvalidRequestException $failure) {
-            self::assertInstanceOf(\LogicException::class, $failure->getPrevious());
-            self::assertStringContainsString('close() would wait for itself', $failure->getMessage());
-        }
+        $failure = self::thrown(
+            InvalidRequestException::class,
+            static fn() => $client->request('POST', $server->url(), [], RequestBody::stream($pieces)),
+        );
+        self::assertInstanceOf(\LogicException::class, $failure->getPrevious());
+        self::assertStringContainsString('close() would wait for itself', $failure->getMessage());
         $server->close();
         $other = new ScriptedServer(ScriptedServer::answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"));
 
@@ -945,12 +933,8 @@ final class HttpClientTest extends TestCase
         $request->getBody()->seek(3);
         self::assertSame('content', self::decoded($this->http()->sendRequest($request))['body'], 'partly read before');
         $invalid = new Request('GET', '/relative');
-        try {
-            $this->http()->sendRequest($invalid);
-            self::fail('A relative URL was accepted');
-        } catch (InvalidRequestException $failure) {
-            self::assertSame($invalid, $failure->getRequest());
-        }
+        $failure = self::thrown(InvalidRequestException::class, fn() => $this->http()->sendRequest($invalid));
+        self::assertSame($invalid, $failure->getRequest());
     }
 
     #[RequiresPhpExtension('openssl')]
@@ -976,12 +960,11 @@ final class HttpClientTest extends TestCase
                 "another host than 'other.test' (TlsOptions::\$serverName sets",
             ],
         ] as [$tls, $why]) {
-            try {
-                $this->http()->get($url, options: new RequestOptions(tls: $tls));
-                self::fail('The certificate was accepted');
-            } catch (ConnectFailedException $failure) {
-                self::assertStringContainsString($why, $failure->getMessage());
-            }
+            $failure = self::thrown(
+                ConnectFailedException::class,
+                fn() => $this->http()->get($url, options: new RequestOptions(tls: $tls)),
+            );
+            self::assertStringContainsString($why, $failure->getMessage());
         }
         self::assertSame(1, $this->http()->statistics()['connections']);
     }
@@ -1179,12 +1162,11 @@ final class HttpClientTest extends TestCase
     {
         $message = 'A request can not have several Host headers';
         foreach ([['Host' => ['a.test', 'b.test']], ['Host' => 'a.test', 'host' => 'a.test']] as $headers) {
-            try {
-                $this->http()->get('http://127.0.0.1:1/', $headers);
-                self::fail('Two hosts were accepted');
-            } catch (\InvalidArgumentException $failure) {
-                self::assertSame($message, $failure->getMessage());
-            }
+            $failure = self::thrown(
+                \InvalidArgumentException::class,
+                fn() => $this->http()->get('http://127.0.0.1:1/', $headers),
+            );
+            self::assertSame($message, $failure->getMessage());
         }
         $this->expectException(InvalidRequestException::class);
         $this->expectExceptionMessage($message);

@@ -24,6 +24,7 @@ use Spindle\Http\Internal\Client\ResponseBody;
 use Spindle\Http\Internal\Client\ResponseHead;
 use Spindle\Http\Internal\Client\Url;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Streams;
@@ -32,6 +33,7 @@ use function Amp\delay;
 
 final class InflatedBodyTest extends TestCase
 {
+    use CatchesThrown;
     use EndsInTime;
 
     private ?ScriptedServer $server = null;
@@ -129,12 +131,8 @@ final class InflatedBodyTest extends TestCase
     {
         $body = $this->body([substr((string) gzencode(random_bytes(1000)), 0, -5)]);
         for ($i = 0; $i < 3; ++$i) {
-            try {
-                $body->__toString();
-                self::fail('The body was taken for complete');
-            } catch (InvalidResponseException $failure) {
-                self::assertStringContainsString('the compressed body ends too early', $failure->getMessage());
-            }
+            $failure = self::thrown(InvalidResponseException::class, static fn() => $body->__toString());
+            self::assertStringContainsString('the compressed body ends too early', $failure->getMessage());
         }
     }
 

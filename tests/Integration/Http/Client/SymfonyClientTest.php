@@ -16,6 +16,7 @@ use Spindle\Http\Client\SymfonyClient;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\Client\SymfonyState;
 use Spindle\Http\Response;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
@@ -33,6 +34,7 @@ use function Amp\delay;
 /** The tests that Symfony has for each implementation of its interface. */
 final class SymfonyClientTest extends HttpClientTestCase
 {
+    use CatchesThrown;
     use EndsInTime;
     use ServesHttp;
 
@@ -130,12 +132,8 @@ final class SymfonyClientTest extends HttpClientTestCase
         $bodies = $this->serveRedirects();
         $pieces = (static fn(): \Generator => yield from array_fill(0, 21, str_repeat('x', 50_000)))();
         $response = (new SymfonyClient())->request('POST', $this->url('/read'), ['body' => $pieces]);
-        try {
-            $response->getStatusCode();
-            self::fail('The body was not kept');
-        } catch (TransportExceptionInterface $failure) {
-            self::assertStringContainsString('longer than 1048576 bytes', $failure->getMessage());
-        }
+        $failure = self::thrown(TransportExceptionInterface::class, static fn() => $response->getStatusCode());
+        self::assertStringContainsString('longer than 1048576 bytes', $failure->getMessage());
         self::assertCount(1, $bodies);
     }
 
@@ -164,12 +162,8 @@ final class SymfonyClientTest extends HttpClientTestCase
         \assert($file !== false);
         $response = (new SymfonyClient())->request('PUT', $this->url('/end'), ['body' => $body($file)]);
         fclose($file);
-        try {
-            $response->getStatusCode();
-            self::fail('The request was sent');
-        } catch (TransportExceptionInterface $failure) {
-            self::assertStringContainsString($why, $failure->getMessage());
-        }
+        $failure = self::thrown(TransportExceptionInterface::class, static fn() => $response->getStatusCode());
+        self::assertStringContainsString($why, $failure->getMessage());
         self::assertCount(0, $bodies);
     }
 
@@ -235,13 +229,9 @@ final class SymfonyClientTest extends HttpClientTestCase
         Eventually::holds(static function () use (&$isThrown): bool {
             return $isThrown;
         }, 'a part is sent');
-        try {
-            $response->getStatusCode();
-            self::fail('The callback was ignored');
-        } catch (TransportExceptionInterface $failure) {
-            self::assertSame('aborted by the user', $failure->getMessage());
-            self::assertSame($abort, $failure->getPrevious());
-        }
+        $failure = self::thrown(TransportExceptionInterface::class, static fn() => $response->getStatusCode());
+        self::assertSame('aborted by the user', $failure->getMessage());
+        self::assertSame($abort, $failure->getPrevious());
         self::assertCount(0, $bodies);
     }
 

@@ -11,6 +11,7 @@ use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\SymfonyClient;
 use Spindle\Http\Response;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ServesHttp;
@@ -25,6 +26,7 @@ use function Amp\delay;
 /** Tests that a response is received only as fast as it is read. */
 final class SymfonyUnreadBodyTest extends TestCase
 {
+    use CatchesThrown;
     use EndsInTime;
     use ServesHttp;
 
@@ -155,16 +157,12 @@ final class SymfonyUnreadBodyTest extends TestCase
         $this->client(false);
         $long = $this->stalled($client);
         $other = $client->request('GET', $this->address());
-        try {
-            $other->getStatusCode();
-            self::fail('The request has a connection');
-        } catch (TransportExceptionInterface $failure) {
-            self::assertStringEndsWith(
-                'all connections are in use, but for 0.05 s, no fiber has read a response or sent a body'
-                    . ' (HttpClientOptions::$acquireTimeout)',
-                $failure->getMessage(),
-            );
-        }
+        $failure = self::thrown(TransportExceptionInterface::class, static fn() => $other->getStatusCode());
+        self::assertStringEndsWith(
+            'all connections are in use, but for 0.05 s, no fiber has read a response or sent a body'
+                . ' (HttpClientOptions::$acquireTimeout)',
+            $failure->getMessage(),
+        );
 
         self::assertSame([self::LENGTH, true], $this->read($client, $long));
     }

@@ -8,6 +8,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\MatchedRoute;
 use Spindle\Http\Response;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\HttpServerTestCase;
 
@@ -16,6 +17,8 @@ use function Amp\delay;
 /** The log names handlers that hold the event loop for too long. */
 final class BlockWarningTest extends HttpServerTestCase
 {
+    use CatchesThrown;
+
     private const BY_HANDLER = '~^The handler of \{route\} blocked the event loop for (\d\.\d\d) s\.'
         . ' Other requests had to wait$~D';
     private const BY_OPEN_REQUESTS = '~^The event loop was blocked for (\d\.\d\d) s\{requests\}\.'
@@ -113,12 +116,8 @@ final class BlockWarningTest extends HttpServerTestCase
     public function testTheLimitIsAtLeastATenthOfASecond(): void
     {
         foreach ([0.05, -1.0, \NAN] as $seconds) {
-            try {
-                new HttpServerOptions(blockWarning: $seconds);
-                self::fail("{$seconds} was accepted");
-            } catch (\ValueError $failure) {
-                self::assertStringContainsString('blockWarning must be 0 or at least 0.1', $failure->getMessage());
-            }
+            $failure = self::thrown(\ValueError::class, static fn() => new HttpServerOptions(blockWarning: $seconds));
+            self::assertStringContainsString('blockWarning must be 0 or at least 0.1', $failure->getMessage());
         }
         self::assertSame(\INF, (new HttpServerOptions(blockWarning: \INF))->blockWarning);
     }

@@ -16,6 +16,7 @@ use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
 use Spindle\Http\Response;
 use Spindle\Tests\Async;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\RawClient;
@@ -33,6 +34,7 @@ use function Amp\delay;
 #[RequiresPhpExtension('openssl')]
 final class TlsTest extends HttpServerTestCase
 {
+    use CatchesThrown;
     use OwnDirectory;
     use StartsServers;
 
@@ -86,12 +88,11 @@ final class TlsTest extends HttpServerTestCase
     public function testAnOlderVersionIsRefused(): void
     {
         $this->serveSecurely();
-        try {
-            $this->secureClient(['ciphers' => 'DEFAULT@SECLEVEL=0'], \STREAM_CRYPTO_METHOD_TLSv1_1_CLIENT);
-            self::fail('TLS 1.1 was spoken');
-        } catch (\RuntimeException $refused) {
-            self::assertStringContainsString('handshake failed', $refused->getMessage());
-        }
+        $refused = self::thrown(
+            \RuntimeException::class,
+            fn() => $this->secureClient(['ciphers' => 'DEFAULT@SECLEVEL=0'], \STREAM_CRYPTO_METHOD_TLSv1_1_CLIENT),
+        );
+        self::assertStringContainsString('handshake failed', $refused->getMessage());
         Eventually::holds(fn(): bool => $this->server()->statistics()->failedHandshakes === 1, 'it is counted');
         self::assertSame([], $this->log()->all);
         self::assertSame(200, $this->secureClient()->get('/')->response()->status, 'others are served');
@@ -100,11 +101,10 @@ final class TlsTest extends HttpServerTestCase
     public function testAClientWithoutACommonCipherCausesNoWarning(): void
     {
         $this->serveSecurely();
-        try {
-            $this->secureClient(['ciphers' => 'AES128-SHA'], \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT);
-            self::fail('The certificate has no key for this cipher');
-        } catch (\RuntimeException) {
-        }
+        self::thrown(
+            \RuntimeException::class,
+            fn() => $this->secureClient(['ciphers' => 'AES128-SHA'], \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT),
+        );
 
         self::assertSame([1, []], [$this->server()->statistics()->failedHandshakes, $this->log()->all]);
     }
@@ -168,11 +168,7 @@ final class TlsTest extends HttpServerTestCase
         $before = $this->secureClient();
         $good = (string) file_get_contents($path);
         file_put_contents($path, 'half a certifi');
-        try {
-            $this->secureClient();
-            self::fail('A handshake came to its end without a certificate');
-        } catch (\RuntimeException) {
-        }
+        self::thrown(\RuntimeException::class, fn() => $this->secureClient());
         file_put_contents($path, $good);
 
         self::assertSame(
@@ -190,11 +186,7 @@ final class TlsTest extends HttpServerTestCase
         $this->serveSecurely(options: new HttpServerOptions($path));
         $files = (new Certificates($this->path()))->withKeyOfAnotherType('new.test');
         file_put_contents($path, implode('', array_map(file_get_contents(...), $files)));
-        try {
-            $this->secureClient();
-            self::fail('A handshake came to its end with the key of another certificate');
-        } catch (\RuntimeException) {
-        }
+        self::thrown(\RuntimeException::class, fn() => $this->secureClient());
 
         self::assertSame(1, $this->server()->statistics()->failedHandshakes);
         self::assertSame(
@@ -392,11 +384,7 @@ final class TlsTest extends HttpServerTestCase
         file_put_contents($paths[1], $pem);
         $server->client()->close();
         file_put_contents($paths[0], $pem);
-        try {
-            $server->client();
-            self::fail('The encrypted key is used');
-        } catch (\RuntimeException) {
-        }
+        self::thrown(\RuntimeException::class, static fn() => $server->client());
 
         Eventually::holds(static fn(): bool => \count($server->log()) >= 2, 'the faults are logged');
         self::assertSame(
@@ -489,12 +477,11 @@ final class TlsTest extends HttpServerTestCase
         ];
 
         foreach ($refusals as $message => $options) {
-            try {
-                (new HttpServer(self::hello(...), $options))->start('tls://127.0.0.1:0');
-                self::fail('It listens');
-            } catch (ListenException $refusal) {
-                self::assertStringContainsString($message, $refusal->getMessage());
-            }
+            $refusal = self::thrown(
+                ListenException::class,
+                static fn() => (new HttpServer(self::hello(...), $options))->start('tls://127.0.0.1:0'),
+            );
+            self::assertStringContainsString($message, $refusal->getMessage());
         }
     }
 

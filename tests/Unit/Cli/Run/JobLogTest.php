@@ -10,10 +10,12 @@ use Spindle\Cli\Internal\Run\FinishedJobs;
 use Spindle\Cli\Internal\Run\JobLog;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Command\CommandResult;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\OwnDirectory;
 
 final class JobLogTest extends TestCase
 {
+    use CatchesThrown;
     use OwnDirectory;
 
     /** @return iterable<string, array{CommandResult, int, int}> result, Exitval, Signal */
@@ -71,15 +73,11 @@ final class JobLogTest extends TestCase
     {
         $path = $this->file('commands.txt', $content);
         foreach ([JobLog::start(...), JobLog::resume(...), JobLog::read(...)] as $open) {
-            try {
-                $open($path);
-                self::fail('It was taken for a job log');
-            } catch (UsageException $refused) {
-                self::assertSame(
-                    "option --joblog: '{$path}' exists and is not a job log; give another file",
-                    $refused->getMessage(),
-                );
-            }
+            $refused = self::thrown(UsageException::class, static fn() => $open($path));
+            self::assertSame(
+                "option --joblog: '{$path}' exists and is not a job log; give another file",
+                $refused->getMessage(),
+            );
         }
 
         self::assertSame($content, file_get_contents($path));
@@ -126,15 +124,11 @@ final class JobLogTest extends TestCase
     {
         foreach (["2\t:\tx\n", "\n", "0\t:\t1\t1\t0\t0\t0\t0\ttrue\n", "x\t:\t1\t1\t0\t0\t0\t0\ttrue\n"] as $line) {
             $path = $this->file('log', JobLog::HEADER . self::line(1, 'a') . $line . self::line(3, 'c'));
-            try {
-                JobLog::resume($path);
-                self::fail("Taken for a line: {$line}");
-            } catch (UsageException $refused) {
-                self::assertSame(
-                    "option --joblog: line 3 of '{$path}' is not a line of a job log",
-                    $refused->getMessage(),
-                );
-            }
+            $refused = self::thrown(UsageException::class, static fn() => JobLog::resume($path));
+            self::assertSame(
+                "option --joblog: line 3 of '{$path}' is not a line of a job log",
+                $refused->getMessage(),
+            );
         }
     }
 

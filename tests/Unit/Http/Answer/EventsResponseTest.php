@@ -12,6 +12,7 @@ use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\Internal\Answer\EventStream;
 use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\TidyTestCase;
 use Spindle\Tests\VirtualTime;
@@ -22,6 +23,7 @@ use function Amp\delay;
 /** Tests {@see Response::serverSentEvents()}. */
 final class EventsResponseTest extends TidyTestCase
 {
+    use CatchesThrown;
     use VirtualTime;
 
     private const COMMENT = ":\n\n";
@@ -283,12 +285,8 @@ final class EventsResponseTest extends TidyTestCase
         self::assertFalse($body->eof());
 
         foreach ([1, 2] as $time) {
-            try {
-                $body->read(1000);
-                self::fail('It did not throw');
-            } catch (\DomainException $failure) {
-                self::assertSame('no more', $failure->getMessage());
-            }
+            $failure = self::thrown(\DomainException::class, static fn() => $body->read(1000));
+            self::assertSame('no more', $failure->getMessage());
             self::assertFalse($body->eof(), "it has not come to its end, and says so {$time} times");
         }
         $body->close();
@@ -318,12 +316,8 @@ final class EventsResponseTest extends TidyTestCase
         $body = $this->begun($this->logging($events())); // @phpstan-ignore argument.type (that is the point)
         $body->read(1000);
 
-        try {
-            $body->read(1000);
-            self::fail('It was taken for an event');
-        } catch (\TypeError $failure) {
-            self::assertSame(['made first', 'made 2', $failure::class, 'cleaning up', 'clean'], $this->done());
-        }
+        $failure = self::thrown(\TypeError::class, static fn() => $body->read(1000));
+        self::assertSame(['made first', 'made 2', $failure::class, 'cleaning up', 'clean'], $this->done());
         $body->close();
     }
 

@@ -16,6 +16,7 @@ use Slim\Factory\AppFactory;
 use Slim\Routing\RouteContext;
 use Spindle\Http\HandlerPool;
 use Spindle\Http\Response;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\TidyTestCase;
 
 use function Amp\async;
@@ -23,6 +24,8 @@ use function Amp\Future\await;
 
 final class HandlerPoolTest extends TidyTestCase
 {
+    use CatchesThrown;
+
     private int $created = 0;
 
     public function testConcurrentRequestsOfOneSlimRouteKeepTheirArguments(): void
@@ -85,11 +88,7 @@ final class HandlerPoolTest extends TidyTestCase
     {
         $pool = $this->pool(static fn(): string => throw new \DomainException('so'));
         foreach ([1, 2] as $_) {
-            try {
-                self::bodyOf($pool);
-                self::fail('The handler threw no exception');
-            } catch (\DomainException) {
-            }
+            self::thrown(\DomainException::class, static fn() => self::bodyOf($pool));
         }
 
         self::assertSame(1, $this->created);

@@ -13,6 +13,7 @@ use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Form\BodyParser;
 use Spindle\Http\Internal\Form\Form;
 use Spindle\Internal\FreeMemory;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\ProcessorTime;
 use Spindle\Tests\Scale;
 use Spindle\Tests\Text;
@@ -24,6 +25,8 @@ use function Amp\Future\await;
 
 final class BodyParserTest extends TidyTestCase
 {
+    use CatchesThrown;
+
     private const URLENCODED = 'application/x-www-form-urlencoded';
     private const MULTIPART = 'multipart/form-data; boundary=b';
     private const LARGE = 70_000;
@@ -448,15 +451,11 @@ final class BodyParserTest extends TidyTestCase
     public function testABodyWithAContentEncodingIsRefusedAndLeftUnread(string $type, string $encoding): void
     {
         $body = new Body(['{"a":1}']);
-        try {
-            (new BodyParser())->read($type, $body, $encoding);
-            self::fail('It was parsed');
-        } catch (HttpException $refusal) {
-            self::assertSame(
-                [415, ['Accept-Encoding' => 'identity'], 0],
-                [$refusal->status, $refusal->headers, $body->read],
-            );
-        }
+        $refusal = self::thrown(HttpException::class, static fn() => (new BodyParser())->read($type, $body, $encoding));
+        self::assertSame(
+            [415, ['Accept-Encoding' => 'identity'], 0],
+            [$refusal->status, $refusal->headers, $body->read],
+        );
     }
 
     public function testAContentEncodingThatChangesNothingAndThatOfAnotherTypeAreOfNoAccount(): void
@@ -485,12 +484,8 @@ final class BodyParserTest extends TidyTestCase
     {
         $body = Stream::create('{');
         $body->rewind();
-        try {
-            (new BodyParser())->read('application/json', $body);
-            self::fail('It was parsed');
-        } catch (HttpException) {
-            self::assertSame('{', $body->getContents());
-        }
+        self::thrown(HttpException::class, static fn() => (new BodyParser())->read('application/json', $body));
+        self::assertSame('{', $body->getContents());
     }
 
     #[TestWith([self::URLENCODED])]
@@ -510,12 +505,11 @@ final class BodyParserTest extends TidyTestCase
     {
         $body = Stream::create(str_repeat('x', 11));
         $body->rewind();
-        try {
-            (new BodyParser(new FormLimits(maxTextBytes: 10)))->read('application/json', $body);
-            self::fail('It was parsed');
-        } catch (HttpException $refusal) {
-            self::assertSame([413, 0], [$refusal->status, $body->tell()]);
-        }
+        $refusal = self::thrown(
+            HttpException::class,
+            static fn() => (new BodyParser(new FormLimits(maxTextBytes: 10)))->read('application/json', $body),
+        );
+        self::assertSame([413, 0], [$refusal->status, $body->tell()]);
     }
 
     /** @return iterable<string, array{string, string}> */
@@ -594,12 +588,11 @@ final class BodyParserTest extends TidyTestCase
             yield substr(self::multipart([['f', 'x', str_repeat('1', self::LARGE)]]), 0, -10);
             throw $gone;
         })());
-        try {
-            (new BodyParser())->read(self::MULTIPART, $body);
-            self::fail('The form was taken for whole');
-        } catch (\RuntimeException $exception) {
-            self::assertSame($gone, $exception);
-        }
+        $exception = self::thrown(
+            \RuntimeException::class,
+            static fn() => (new BodyParser())->read(self::MULTIPART, $body),
+        );
+        self::assertSame($gone, $exception);
 
         self::assertCount($descriptors, Text::names('/proc/self/fd'));
     }

@@ -9,6 +9,7 @@ use Revolt\EventLoop;
 use Revolt\EventLoop\UncaughtThrowable;
 use Spindle\Http\Internal\Form\UploadedFile;
 use Spindle\Http\Internal\Form\UploadException;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Streams;
 use Spindle\Tests\Text;
@@ -16,6 +17,7 @@ use Spindle\Tests\TidyTestCase;
 
 final class UploadedFileTest extends TidyTestCase
 {
+    use CatchesThrown;
     use OwnDirectory;
 
     public function testAFileReturnsTheMetadataThatTheClientSent(): void
@@ -240,12 +242,8 @@ final class UploadedFileTest extends TidyTestCase
         $size = 4 << 20;
         $file = new UploadedFile(self::content(str_repeat('x', $size)), $size);
         EventLoop::queue(static fn(): never => throw new \RuntimeException('from another fiber'));
-        try {
-            $file->moveTo($this->path('target'));
-            self::fail('It was moved');
-        } catch (UncaughtThrowable) {
-            self::assertSame([], Text::names($this->path()));
-        }
+        self::thrown(UncaughtThrowable::class, fn() => $file->moveTo($this->path('target')));
+        self::assertSame([], Text::names($this->path()));
         $file->moveTo($this->path('target'));
 
         self::assertSame($size, filesize($this->path('target')));

@@ -7,9 +7,12 @@ namespace Spindle\Tests\Unit\Http\Message;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Internal\Message\IterableStream;
+use Spindle\Tests\CatchesThrown;
 
 final class IterableStreamTest extends TestCase
 {
+    use CatchesThrown;
+
     /** @return iterable<string, array{iterable<string>, list<string>}> */
     public static function iterables(): iterable
     {
@@ -183,12 +186,8 @@ final class IterableStreamTest extends TestCase
             yield from ['a', 'b'];
             throw new \RuntimeException('No more rows');
         })());
-        try {
-            $stream->readJoined(100, \PHP_INT_MAX);
-            self::fail('No exception was thrown');
-        } catch (\RuntimeException $failure) {
-            self::assertSame(['No more rows', 'ab'], [$failure->getMessage(), $stream->takeJoined()]);
-        }
+        $failure = self::thrown(\RuntimeException::class, static fn() => $stream->readJoined(100, \PHP_INT_MAX));
+        self::assertSame(['No more rows', 'ab'], [$failure->getMessage(), $stream->takeJoined()]);
     }
 
     public function testAPieceThatIsNotAStringIsReported(): void

@@ -9,10 +9,13 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Http\Client\RequestBody;
 use Spindle\Http\Response;
 use Spindle\Remote\JobStatus;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Worker\WorkerContext;
 
 final class JsonTest extends TestCase
 {
+    use CatchesThrown;
+
     private const UTF8 = 'Malformed UTF-8 characters, possibly incorrectly encoded';
     private const NUMBER = 'Inf and NaN cannot be JSON encoded';
 
@@ -66,13 +69,9 @@ final class JsonTest extends TestCase
     public function testTheExceptionNamesThePartThatCannotBeEncoded(mixed $value, string $message): void
     {
         foreach ([Response::json(...), RequestBody::json(...)] as $encode) {
-            try {
-                $encode($value);
-                self::fail('Nothing was thrown');
-            } catch (\JsonException $failure) {
-                self::assertSame($message, $failure->getMessage());
-                self::assertNotSame(0, $failure->getCode());
-            }
+            $failure = self::thrown(\JsonException::class, static fn() => $encode($value));
+            self::assertSame($message, $failure->getMessage());
+            self::assertNotSame(0, $failure->getCode());
         }
     }
 }

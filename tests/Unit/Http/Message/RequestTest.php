@@ -20,10 +20,13 @@ use Spindle\Http\Middleware\ProxyHeaders;
 use Spindle\Http\Middleware\TrustedProxies;
 use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Host;
 
 final class RequestTest extends TestCase
 {
+    use CatchesThrown;
+
     /** @return iterable<string, array{string, string, string}> target, Host, URI */
     public static function uris(): iterable
     {
@@ -85,12 +88,8 @@ final class RequestTest extends TestCase
         self::assertSame($target, (string) $secure->getUri());
 
         $plain = self::request("GET {$target} HTTP/1.1\r\nHost: a\r\n\r\n");
-        try {
-            $plain->getUri();
-            self::fail('The client can claim that it uses TLS');
-        } catch (HttpException $refusal) {
-            self::assertSame(421, $refusal->status);
-        }
+        $refusal = self::thrown(HttpException::class, static fn() => $plain->getUri());
+        self::assertSame(421, $refusal->status);
 
         $passOn = static fn(ServerRequestInterface $request): Response => Response::text((string) $request->getUri());
         $stack = new MiddlewareStack($passOn, new TrustedProxies(['192.0.2.1'], ProxyHeaders::XForwarded));
@@ -275,12 +274,8 @@ final class RequestTest extends TestCase
     {
         $request = self::request("GET /?{$query} HTTP/1.1\r\nHost: a\r\n\r\n");
         foreach ([1, 2] as $time) {
-            try {
-                $request->getQueryParams();
-                self::fail("The query is taken the time {$time}");
-            } catch (HttpException $refusal) {
-                self::assertSame([400, $why], [$refusal->status, $refusal->getMessage()]);
-            }
+            $refusal = self::thrown(HttpException::class, static fn() => $request->getQueryParams());
+            self::assertSame([400, $why], [$refusal->status, $refusal->getMessage()]);
         }
     }
 
@@ -403,12 +398,8 @@ final class RequestTest extends TestCase
             static fn(): ServerRequestInterface => $request->withProtocolVersion('1.1 '),
             static fn(): ServerRequestInterface => $request->withHeader('X', "a\r\nb"),
         ] as $number => $change) {
-            try {
-                $change();
-                self::fail("Change {$number} is accepted");
-            } catch (\InvalidArgumentException) {
-                $this->addToAssertionCount(1);
-            }
+            self::thrown(\InvalidArgumentException::class, static fn() => $change());
+            $this->addToAssertionCount(1);
         }
     }
 

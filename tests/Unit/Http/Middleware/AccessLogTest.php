@@ -15,6 +15,7 @@ use Spindle\Http\Internal\AccessLogEntry;
 use Spindle\Http\Middleware\AccessLog;
 use Spindle\Http\Middleware\AccessLogException;
 use Spindle\Http\Response;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\ReadsErrorLog;
 use Spindle\Tests\Streams;
@@ -22,6 +23,7 @@ use Spindle\Tests\Text;
 
 final class AccessLogTest extends TestCase
 {
+    use CatchesThrown;
     use LeavesNothing;
     use ReadsErrorLog;
 
@@ -126,12 +128,11 @@ final class AccessLogTest extends TestCase
     public function testWhatAHandlerThrowsIsLoggedAsItWillBeAnswered(\Throwable $thrown, int $status): void
     {
         $records = new Records();
-        try {
-            AccessLog::toLogger($records)->process(new ServerRequest('GET', '/'), new Handler($thrown));
-            self::fail('It was answered');
-        } catch (\Throwable $caught) {
-            self::assertSame($thrown, $caught);
-        }
+        $caught = self::thrown(
+            \Throwable::class,
+            static fn() => AccessLog::toLogger($records)->process(new ServerRequest('GET', '/'), new Handler($thrown)),
+        );
+        self::assertSame($thrown, $caught);
 
         self::assertSame(
             [$status, null],
@@ -206,14 +207,10 @@ final class AccessLogTest extends TestCase
     public function testAFileThatCannotBeOpenedIsReported(): void
     {
         $path = $this->path('none/access.log');
-        try {
-            AccessLog::toFile($path);
-            self::fail('It was opened');
-        } catch (AccessLogException $exception) {
-            self::assertSame($path, $exception->path);
-            self::assertStringContainsString($path, $exception->getMessage());
-            self::assertStringContainsString('No such file or directory', $exception->getMessage());
-        }
+        $exception = self::thrown(AccessLogException::class, static fn() => AccessLog::toFile($path));
+        self::assertSame($path, $exception->path);
+        self::assertStringContainsString($path, $exception->getMessage());
+        self::assertStringContainsString('No such file or directory', $exception->getMessage());
     }
 
     public function testAPipeWithoutAReaderIsNotWaitedFor(): void

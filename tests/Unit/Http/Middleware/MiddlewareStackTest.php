@@ -14,12 +14,15 @@ use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\Application;
 use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\TidyTestCase;
 
 use function Amp\async;
 
 final class MiddlewareStackTest extends TidyTestCase
 {
+    use CatchesThrown;
+
     public function testTheFirstMiddlewareIsTheOutermost(): void
     {
         $stack = new MiddlewareStack(self::trail(...), self::marking('a'), self::marking('b'), self::marking('c'));
@@ -130,15 +133,11 @@ final class MiddlewareStackTest extends TidyTestCase
             // @phpstan-ignore argument.type (which is the point)
             static fn() => (new Application($handler))->handle($request),
         ] as $call) {
-            try {
-                $call();
-                self::fail('It is accepted');
-            } catch (\TypeError $error) {
-                self::assertSame(
-                    "{$place} returned {$type} instead of a response; return {$instead}",
-                    $error->getMessage(),
-                );
-            }
+            $error = self::thrown(\TypeError::class, static fn() => $call());
+            self::assertSame(
+                "{$place} returned {$type} instead of a response; return {$instead}",
+                $error->getMessage(),
+            );
         }
     }
 

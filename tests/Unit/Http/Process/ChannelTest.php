@@ -8,10 +8,13 @@ use Spindle\Http\Internal\Process\Channel;
 use Spindle\Http\Internal\Process\Message;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\MalformedFrameException;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\TidyTestCase;
 
 final class ChannelTest extends TidyTestCase
 {
+    use CatchesThrown;
+
     private Channel $here;
     private Channel $there;
 
@@ -86,11 +89,7 @@ final class ChannelTest extends TidyTestCase
     public function testAnUnknownMessageIsRefused(): void
     {
         fwrite($this->here->stream(), LauncherProtocol::frame(250, 0, ''));
-        try {
-            $this->there->receive();
-            self::fail('There is no message 250');
-        } catch (\ValueError) {
-        }
+        self::thrown(\ValueError::class, fn() => $this->there->receive());
         fwrite($this->here->stream(), "something else\n");
         $this->expectException(MalformedFrameException::class);
         $this->there->receive();

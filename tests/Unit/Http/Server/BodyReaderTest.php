@@ -11,6 +11,7 @@ use Spindle\Http\Internal\Server\Phase;
 use Spindle\Http\Internal\Server\ServerExchange;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Tests\Async;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\TidyTestCase;
 
@@ -18,6 +19,7 @@ use function Amp\delay;
 
 final class BodyReaderTest extends TidyTestCase
 {
+    use CatchesThrown;
     use OnOneConnection;
 
     private const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -134,12 +136,8 @@ final class BodyReaderTest extends TidyTestCase
     {
         $exchange = $this->begin(null);
         $this->parser->push("not a size\r\n");
-        try {
-            $this->reader->receive($exchange);
-            self::fail('the body is malformed');
-        } catch (HttpException $malformed) {
-            self::assertSame(400, $malformed->status);
-        }
+        $malformed = self::thrown(HttpException::class, fn() => $this->reader->receive($exchange));
+        self::assertSame(400, $malformed->status);
         self::assertTrue($this->timed->closeAfterResponse);
     }
 
@@ -172,12 +170,8 @@ final class BodyReaderTest extends TidyTestCase
         $this->parser->push('a');
         $this->timed->peerEnded = true;
         self::assertSame('a', $this->reader->receive($exchange));
-        try {
-            $this->reader->receive($exchange);
-            self::fail('the body is incomplete');
-        } catch (ClientDisconnectedException) {
-            self::assertSame('', $this->received(), 'the client is not asked to continue');
-        }
+        self::thrown(ClientDisconnectedException::class, fn() => $this->reader->receive($exchange));
+        self::assertSame('', $this->received(), 'the client is not asked to continue');
     }
 
     public function testAClosedConnectionHasNoBody(): void

@@ -10,12 +10,15 @@ use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Tests\CatchesThrown;
 
 use function Amp\async;
 use function Amp\delay;
 
 final class ConditionTest extends TestCase
 {
+    use CatchesThrown;
+
     public function testANotificationResumesTheWaitingFiberOnce(): void
     {
         $condition = new Condition();
@@ -59,12 +62,8 @@ final class ConditionTest extends TestCase
         $condition = new Condition();
         $cancellation = new DeferredCancellation();
         EventLoop::defer(static fn() => $cancellation->cancel());
-        try {
-            $condition->wait($cancellation->getCancellation());
-            self::fail('The wait was not cancelled');
-        } catch (CancelledException) {
-            self::assertFalse($condition->isAwaited());
-        }
+        self::thrown(CancelledException::class, static fn() => $condition->wait($cancellation->getCancellation()));
+        self::assertFalse($condition->isAwaited());
     }
 
     public function testAFiberThatWasNotifiedDoesNotForgetTheNextOne(): void

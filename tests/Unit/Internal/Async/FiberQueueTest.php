@@ -10,6 +10,7 @@ use Amp\TimeoutCancellation;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Tests\CatchesThrown;
 
 use function Amp\async;
 use function Amp\delay;
@@ -17,6 +18,8 @@ use function Amp\Future\awaitAll;
 
 final class FiberQueueTest extends TestCase
 {
+    use CatchesThrown;
+
     public function testFibersAreWokenInOrderOfArrival(): void
     {
         $queue = new FiberQueue();
@@ -120,12 +123,8 @@ final class FiberQueueTest extends TestCase
         $cancelled = async($queue->waitOrKill(...), $cancellation->getCancellation(), $kill);
         delay(0);
         $cancellation->cancel();
-        try {
-            $cancelled->await();
-            self::fail('the wait was cancelled');
-        } catch (CancelledException) {
-            self::assertCount(1, $kills);
-        }
+        self::thrown(CancelledException::class, static fn() => $cancelled->await());
+        self::assertCount(1, $kills);
     }
 
     public function testAFailureReachesAllFibers(): void

@@ -14,11 +14,13 @@ use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\TargetSessionAttrs;
 use Spindle\Postgres\TlsMode;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Scale;
 
 final class PostgresOptionsTest extends TestCase
 {
+    use CatchesThrown;
     use OwnDirectory;
     use OwnEnvironment;
 
@@ -183,15 +185,11 @@ final class PostgresOptionsTest extends TestCase
     #[DataProvider('brokenDsns')]
     public function testAMalformedDsnIsReportedWithoutThePassword(string $dsn, string $message): void
     {
-        try {
-            PostgresOptions::fromDsn($dsn);
-            self::fail('It was taken');
-        } catch (\ValueError $error) {
-            self::assertStringContainsString($message, $error->getMessage());
-            self::assertStringNotContainsString(rawurlencode(self::PASSWORD), (string) $error);
-            self::assertStringNotContainsString(self::PASSWORD, (string) $error);
-            self::assertStringNotContainsString(self::PASSWORD, rawurldecode(print_r(self::frames($error), true)));
-        }
+        $error = self::thrown(\ValueError::class, static fn() => PostgresOptions::fromDsn($dsn));
+        self::assertStringContainsString($message, $error->getMessage());
+        self::assertStringNotContainsString(rawurlencode(self::PASSWORD), (string) $error);
+        self::assertStringNotContainsString(self::PASSWORD, (string) $error);
+        self::assertStringNotContainsString(self::PASSWORD, rawurldecode(print_r(self::frames($error), true)));
     }
 
     public function testWhatIsMissingComesFromTheEnvironment(): void

@@ -15,11 +15,14 @@ use Spindle\Postgres\Internal\Connect\Scram;
 use Spindle\Postgres\Internal\Connect\Startup;
 use Spindle\Postgres\PostgresException;
 use Spindle\Postgres\ProtocolException;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\Postgres\ScramServer;
 
 final class StartupTest extends TestCase
 {
+    use CatchesThrown;
+
     private const ANY = [
         AuthenticationMethod::None,
         AuthenticationMethod::Scram,
@@ -179,12 +182,8 @@ final class StartupTest extends TestCase
                 tls: true,
                 certificateHash: 'x',
             ));
-            try {
-                $startup->receive($demand);
-                self::fail('It was given');
-            } catch (AttemptFailedException $failure) {
-                self::assertStringContainsString('channel binding is required', $failure->getMessage());
-            }
+            $failure = self::thrown(AttemptFailedException::class, static fn() => $startup->receive($demand));
+            self::assertStringContainsString('channel binding is required', $failure->getMessage());
         }
     }
 
@@ -196,16 +195,12 @@ final class StartupTest extends TestCase
             Message::authenticationSasl(Scram::PLAIN),
         ] as $demand) {
             $startup = new Startup(new LoginCredentials('app', 'shop', null, ': here is why', self::ANY));
-            try {
-                $startup->receive($demand);
-                self::fail('There was one');
-            } catch (AttemptFailedException $failure) {
-                self::assertStringContainsString(
-                    "the password of the user 'app', but none is given: here is why",
-                    $failure->getMessage(),
-                );
-                self::assertTrue($failure->isAuthentication);
-            }
+            $failure = self::thrown(AttemptFailedException::class, static fn() => $startup->receive($demand));
+            self::assertStringContainsString(
+                "the password of the user 'app', but none is given: here is why",
+                $failure->getMessage(),
+            );
+            self::assertTrue($failure->isAuthentication);
         }
     }
 
@@ -219,12 +214,11 @@ final class StartupTest extends TestCase
                 $bytes = Message::authenticationSaslContinue($server->challenge(self::sasl($first, initial: true)));
                 self::feed($startup, $bytes, $step === 'challenged' ? \strlen($bytes) : 1);
             }
-            try {
-                self::feed($startup, Message::welcome(), 1000);
-                self::fail('It was taken');
-            } catch (AttemptFailedException $failure) {
-                self::assertStringContainsString('It may be an impostor', $failure->getMessage());
-            }
+            $failure = self::thrown(
+                AttemptFailedException::class,
+                static fn() => self::feed($startup, Message::welcome(), 1000),
+            );
+            self::assertStringContainsString('It may be an impostor', $failure->getMessage());
         }
     }
 
@@ -323,13 +317,12 @@ final class StartupTest extends TestCase
     public function testViolationsOfTheProtocolAreReported(string $bytes, string $message): void
     {
         foreach ([\strlen($bytes), 1] as $size) {
-            try {
-                self::feed(new Startup(self::credentials(self::ANY)), $bytes, $size);
-                self::fail('It was taken');
-            } catch (ProtocolException $failure) {
-                if ($size > 1) {
-                    self::assertStringContainsString($message, $failure->getMessage());
-                }
+            $failure = self::thrown(
+                ProtocolException::class,
+                static fn() => self::feed(new Startup(self::credentials(self::ANY)), $bytes, $size),
+            );
+            if ($size > 1) {
+                self::assertStringContainsString($message, $failure->getMessage());
             }
         }
     }

@@ -12,10 +12,13 @@ use Spindle\Postgres\InvalidParameterException;
 use Spindle\Postgres\JsonMode;
 use Spindle\Postgres\JsonNumber;
 use Spindle\Postgres\Range;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Postgres\TypeCases;
 
 final class TypesTest extends TestCase
 {
+    use CatchesThrown;
+
     private const OIDS = [
         'int' => 23, 'text' => 25, 'text[]' => 1009, 'int[]' => 1007, 'jsonb' => 3802, 'bytea' => 17, 'date' => 1082,
         'int4range' => 3904, 'int4multirange' => 4451, 'interval' => 1186,
@@ -125,12 +128,11 @@ final class TypesTest extends TestCase
         $object = self::serializable(static function () use (&$calls): int {
             return ++$calls;
         });
-        try {
-            (new Types())->encode(3802, [$object, "\xFF"], 1);
-            self::fail('it was taken');
-        } catch (InvalidParameterException $exception) {
-            self::assertStringStartsWith('The element [1] of the parameter $1 is', $exception->getMessage());
-        }
+        $exception = self::thrown(
+            InvalidParameterException::class,
+            static fn() => (new Types())->encode(3802, [$object, "\xFF"], 1),
+        );
+        self::assertStringStartsWith('The element [1] of the parameter $1 is', $exception->getMessage());
 
         self::assertSame(1, $calls);
     }
@@ -386,12 +388,8 @@ final class TypesTest extends TestCase
             }
         };
         $before = \ini_get('serialize_precision');
-        try {
-            (new Types())->encode(3802, [$value], 1);
-            self::fail('it was taken');
-        } catch (\Throwable $exception) {
-            self::assertEquals(new \DomainException('mine'), $exception);
-        }
+        $exception = self::thrown(\Throwable::class, static fn() => (new Types())->encode(3802, [$value], 1));
+        self::assertEquals(new \DomainException('mine'), $exception);
         self::assertSame($before, \ini_get('serialize_precision'));
     }
 

@@ -9,9 +9,12 @@ use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\Internal\Run\Input\CommandTemplate;
 use Spindle\Cli\Internal\UsageException;
+use Spindle\Tests\CatchesThrown;
 
 final class CommandTemplateTest extends TestCase
 {
+    use CatchesThrown;
+
     /**
      * Yields paths with their parts in GNU parallel 20221122.
      *
@@ -70,15 +73,11 @@ final class CommandTemplateTest extends TestCase
             ["cd {$replacement} && rm -r cache"],
             ['cp', '{}', "x{$replacement}"],
         ] as $words) {
-            try {
-                CommandTemplate::fromWords($words);
-                self::fail('It was accepted');
-            } catch (UsageException $refused) {
-                self::assertStringStartsWith(
-                    "the command contains {$replacement}, a replacement string",
-                    $refused->getMessage(),
-                );
-            }
+            $refused = self::thrown(UsageException::class, static fn() => CommandTemplate::fromWords($words));
+            self::assertStringStartsWith(
+                "the command contains {$replacement}, a replacement string",
+                $refused->getMessage(),
+            );
         }
     }
 
