@@ -33,22 +33,10 @@ final class PortableOutcome
         }
     }
 
-    /**
-     * Encodes an exception. If its encoding has more than `$maxBytes`, omits the object, and shortens the data, whose
-     * encoding then has less than 64 KiB, unless names of classes or files are unusually long.
-     */
+    /** Encodes an exception, which is shortened if it has more than `$maxBytes`: {@see ThrownFailure::pack()}. */
     public static function threw(\Throwable $thrown, int $maxBytes = \PHP_INT_MAX): string
     {
-        $data = Thrown::of($thrown);
-        // A message that is too large is not encoded, because the worker's memory may not suffice for further copies.
-        $packed = \strlen($data->message) > $maxBytes ? null : ThrownFailure::pack($thrown);
-        if ($packed === null || \strlen($packed) > $maxBytes) {
-            $packing = new ValuePacking();
-            $packing->add(WorkerProtocol::SERIALIZED, serialize($data->shortened()));
-            $packed = $packing->head() . $packing->bytes();
-        }
-
-        return \chr(WorkerProtocol::THROWN) . $packed;
+        return \chr(WorkerProtocol::THROWN) . ThrownFailure::pack($thrown, $maxBytes);
     }
 
     /** Encodes the failure to decode a task, for example because a class is missing. The task has not run. */

@@ -62,12 +62,11 @@ trait ResultSizes
         self::assertSame([99, null, 100], $lengths);
     }
 
-    public function testALargeListItemReportOrExceptionIsRefusedAsWell(): void
+    public function testALargeListItemOrReportIsRefusedAsWell(): void
     {
         $pool = $this->poolForResultsOf(100_000);
         $list = self::outcome($pool->submit(static fn(): array => array_fill(0, 100_000, 1)));
         $report = self::outcome($pool->submit(new Call('report', 1, 200_000)));
-        $exception = self::outcome($pool->submit(static fn() => throw new \DomainException(str_repeat('x', 1 << 20))));
         $items = self::outcome($pool->submit(static function (): \Generator {
             yield 1;
             yield str_repeat('x', 200_000);
@@ -84,9 +83,21 @@ trait ResultSizes
         self::assertInstanceOf(UnserializableException::class, $list);
         self::assertInstanceOf(TaskFailedException::class, $report);
         self::assertSame(UnserializableException::class, $report->thrown->class);
-        self::assertInstanceOf(UnserializableException::class, $exception);
-        self::assertSame('The exception', $exception->path);
-        self::assertMatchesRegularExpression('/^a DomainException, \d{7} bytes long/', $exception->what);
+        self::assertUsable($pool);
+    }
+
+    public function testALargeExceptionIsShortened(): void
+    {
+        $pool = $this->poolForResultsOf(100_000);
+        $exception = self::outcome($pool->submit(static function (): never {
+            throw new \DomainException('disk full ' . str_repeat('x', 1 << 20), 7, new \LogicException('first'));
+        }));
+        self::assertInstanceOf(TaskFailedException::class, $exception);
+        $thrown = $exception->thrown;
+        self::assertSame([\DomainException::class, 7], [$thrown->class, $thrown->code]);
+        self::assertStringStartsWith('disk full xxx', $thrown->message);
+        self::assertLessThan(10_000, \strlen($thrown->message));
+        self::assertSame('first', $thrown->previous?->message);
         self::assertUsable($pool);
     }
 

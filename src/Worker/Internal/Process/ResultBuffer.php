@@ -86,14 +86,8 @@ final class ResultBuffer
     /** @param int $kind {@see WorkerProtocol::THROWN} or {@see WorkerProtocol::TASK_MISSING} */
     public function fail(\Throwable $thrown, int $kind): void
     {
-        $bytes = ThrownFailure::pack($thrown);
-        if (\strlen($bytes) > max($this->maxResultBytes, self::SEND_THRESHOLD_BYTES)) {
-            $this->refuse($this->tooLarge(\strlen($bytes), 'The exception', 'a ' . $thrown::class . ', '));
-
-            return;
-        }
         $this->hasFailures = true;
-        $this->pack($kind, $bytes);
+        $this->pack($kind, ThrownFailure::pack($thrown, max($this->maxResultBytes, self::SEND_THRESHOLD_BYTES)));
     }
 
     /** @return bool false when the pool has closed the connection */
@@ -138,11 +132,11 @@ final class ResultBuffer
         return \strlen($bytes) <= $this->maxResultBytes ? $bytes : throw $this->tooLarge(\strlen($bytes), $path);
     }
 
-    private function tooLarge(int $size, string $path, string $what = ''): UnserializableException
+    private function tooLarge(int $size, string $path): UnserializableException
     {
         $limit = "the {$this->maxResultBytes} of WorkerPoolOptions::\$maxResultBytes";
 
-        return UnserializableException::at($path, "{$what}{$size} bytes long, more than {$limit}");
+        return UnserializableException::at($path, "{$size} bytes long, more than {$limit}");
     }
 
     private function pack(int $kind, string $bytes): void

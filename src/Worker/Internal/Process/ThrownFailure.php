@@ -13,10 +13,27 @@ use Spindle\Worker\UnserializableException;
 /** Serializes an exception of a task as data ({@see Thrown}), and also as an object if PHP can serialize it. */
 final class ThrownFailure
 {
-    public static function pack(\Throwable $thrown): string
+    /**
+     * Packs an exception. If it has more than $maxBytes, omits the object, and shortens the data to less than 64 KiB,
+     * unless names of classes or files are unusually long.
+     */
+    public static function pack(\Throwable $thrown, int $maxBytes = \PHP_INT_MAX): string
+    {
+        $data = Thrown::of($thrown);
+        // A message that is too large is not encoded, because the worker's memory may not suffice for further copies.
+        $packed = \strlen($data->message) > $maxBytes ? null : self::whole($thrown, $data);
+        if ($packed !== null && \strlen($packed) <= $maxBytes) {
+            return $packed;
+        }
+        $packing = new ValuePacking();
+        $packing->add(WorkerProtocol::SERIALIZED, serialize($data->shortened()));
+
+        return $packing->head() . $packing->bytes();
+    }
+
+    private static function whole(\Throwable $thrown, Thrown $data): string
     {
         $packing = new ValuePacking();
-        $data = Thrown::of($thrown);
         $packing->add(WorkerProtocol::SERIALIZED, serialize($data));
         $part = $thrown;
         while ($part !== null && $data !== null) {
