@@ -104,6 +104,7 @@ final class ClaimedJob implements Cancellation
     /** Waits until the task has ended. Cancels the task if it has not ended after GENERATOR_END_TIMEOUT. */
     public function awaitEnd(): void
     {
+        $this->stopTimeLimit();
         if ($this->isRunning) {
             $this->ended = new Condition();
             $timer = EventLoop::delay(self::GENERATOR_END_TIMEOUT, $this->cancel(...));
@@ -218,7 +219,7 @@ final class ClaimedJob implements Cancellation
 
     private function timeOut(): void
     {
-        $this->isTimedOut = true;
+        $this->isTimedOut = $this->isTimedOut || !$this->isRequested(); // an earlier cancellation is the first cause
         $this->cancel();
     }
 }

@@ -33,7 +33,9 @@ use Spindle\Remote\Internal\JobBody;
 use Spindle\Remote\Internal\SettlementFactory;
 use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\Job;
+use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\JobRetryPolicy;
+use Spindle\Remote\JobStatus;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
@@ -582,6 +584,78 @@ final class AgentTest extends TidyTestCase
         $ended->await();
     }
 
+    /**
+     * @param float $seconds time of the cancellation after the start of the task, whose time limit is one second
+     * @param class-string<\Throwable> $failure
+     */
+    #[TestWith([0.8, JobCancelledException::class, JobStatus::Cancelled])]
+    #[TestWith([1.2, TaskTimeoutException::class, JobStatus::Dead])]
+    public function testTheOutcomeOfATaskThatNeedsTimeToEndNamesTheFirstCause(
+        float $seconds,
+        string $failure,
+        JobStatus $status,
+    ): void {
+        $pool = $this->pool(2.0);
+        $create = static function (\Closure $report) use ($pool): Executor {
+            EventLoop::delay(0.5, static function () use ($report): void {
+                $report(['id']);
+            });
+
+            return $pool;
+        };
+        $engine = new MemoryEngine();
+        $agent = $this->agent($engine, $create);
+        $ended = async($agent->run(...));
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $options = new RemoteOptions(timeout: 1.0);
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys, JobRetryPolicy::none(), $options);
+        $executor->dispatch(static fn(): int => 1, id: 'id');
+        delay(0.5 + $seconds);
+        self::assertTrue($executor->cancel('id'));
+        $outcome = (new Collected((static fn(): \Generator => yield $executor->attach('id')->await())()))->thrown;
+        self::assertInstanceOf($failure, $outcome);
+        self::assertSame($status, $executor->status('id'));
+        $agent->close();
+        $ended->await();
+    }
+
+    public function testAGeneratorWhoseReaderLeavesIsCancelledAlthoughItsTimeLimitEndsLater(): void
+    {
+        $pool = self::createStub(Executor::class);
+        $submit = static function (callable $task, Cancellation $cancellation): Future {
+            $cancellation->subscribe(static function () use ($cancellation): void {
+                $cancellation->unsubscribe(''); // the pool has ended the task
+            });
+
+            return Future::complete((static function (): \Generator {
+                yield serialize([0, 'item']);
+                delay(0.5);
+                yield serialize([1, 'item']);
+            })());
+        };
+        $pool->method('submit')->willReturnCallback($submit);
+        $create = static function (\Closure $report) use ($pool): Executor {
+            EventLoop::queue($report, ['id']);
+
+            return $pool;
+        };
+        $engine = new MemoryEngine();
+        $agent = $this->agent($engine, $create);
+        $ended = async($agent->run(...));
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $options = new RemoteOptions(timeout: 1.0);
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys, JobRetryPolicy::none(), $options);
+        $executor->dispatch(static fn(): int => 1, id: 'id');
+        $items = $executor->attach('id')->await();
+        self::assertInstanceOf(\Generator::class, $items);
+        self::assertSame('item', $items->current());
+        unset($items);
+        delay(3.0);
+        self::assertSame(JobStatus::Cancelled, $executor->status('id'));
+        $agent->close();
+        $ended->await();
+    }
+
     public function testTheTimeLimitDoesNotIncludeTheTimeUntilALargeOutcomeIsRead(): void
     {
         $this->duration = 5.0;
@@ -1001,23 +1075,27 @@ final class AgentTest extends TidyTestCase
         return $pool;
     }
 
-    private function pool(): Executor
+    /** @param float $endDuration seconds that a cancelled task needs to end */
+    private function pool(float $endDuration = 0.0): Executor
     {
         $pool = self::createStub(Executor::class);
-        $pool->method('submit')->willReturnCallback(function (callable $task, Cancellation $cancellation): Future {
+        $submit = function (callable $task, Cancellation $cancellation) use ($endDuration): Future {
             ++$this->started;
             $outcome = new DeferredFuture();
             $result = PortableOutcome::returned('done');
             $timer = EventLoop::delay($this->duration, static fn() => $outcome->complete($result));
-            $cancellation->subscribe(static function (CancelledException $cancelled) use ($outcome, $timer): void {
+            $end = static function (CancelledException $cancelled) use ($outcome, $timer, $endDuration): void {
                 EventLoop::cancel($timer);
+                delay($endDuration);
                 if (!$outcome->isComplete()) {
                     $outcome->error($cancelled);
                 }
-            });
+            };
+            $cancellation->subscribe($end);
 
             return $outcome->getFuture();
-        });
+        };
+        $pool->method('submit')->willReturnCallback($submit);
 
         return $pool;
     }
