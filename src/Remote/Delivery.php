@@ -23,6 +23,7 @@ final class Delivery
      *                              another owner has refused the job or lacked its code
      * @param int    $postponedSeconds seconds since a claim was settled with SettlementKind::Postpone for the first
      *                              time; 0 without such a claim
+     * @param float  $waitedSeconds for how long the job was claimable before this claim, by the engine's clock
      */
     public function __construct(
         public readonly string $id,
@@ -36,5 +37,6 @@ final class Delivery
         public readonly int $oversizeBytes = 0,
         public readonly int $refusals = 0,
         public readonly int $postponedSeconds = 0,
+        public readonly float $waitedSeconds = 0.0,
     ) {}
 }

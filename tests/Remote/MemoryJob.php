@@ -14,6 +14,7 @@ final class MemoryJob
     public int $ticket = 0;
 
     public float $since = 0.0;
+    public float $waited = 0.0;
     public float $due = 0.0;
     public int $number = 0;
     public int $crashes = 0;

@@ -742,6 +742,7 @@ final class MemoryQueue
                 if ($job->key !== '') {
                     $this->keys[$job->key] = $job->id;
                 }
+                $job->waited = $this->engine->now() - $job->since;
                 $this->move($job, 'running');
                 $job->owner = $agent->name;
                 $job->claim = $first + \count($deliveries);
@@ -780,6 +781,7 @@ final class MemoryQueue
                 ? min(Delivery::MAX_REFUSALS, $job->refusals)
                 : Delivery::MAX_REFUSALS,
             (int) ($this->engine->now() - ($job->postponedSince ?? $this->engine->now())),
+            $job->waited,
         );
     }
 

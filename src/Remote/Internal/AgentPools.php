@@ -7,6 +7,10 @@ namespace Spindle\Remote\Internal;
 use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Clock;
+use Spindle\Internal\Histogram;
+use Spindle\Remote\Settlement;
+use Spindle\Remote\SettlementKind;
 use Spindle\Worker\Executor;
 use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
@@ -14,6 +18,9 @@ use Spindle\Worker\WorkerPool;
 /** The pools that run an agent's tasks and commands, and the agent's counters. All leases use the same pools. */
 final class AgentPools
 {
+    /** Upper bounds of the histograms, in seconds. */
+    private const BOUNDS = [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0, 300.0, 1800.0, \INF];
+
     /** @var array<string, int> totals since the start of the agent */
     public array $counters = [
         'done_total' => 0,
@@ -31,6 +38,12 @@ final class AgentPools
 
     /** @var (\Closure(mixed): void)|null receives the reports of tasks */
     public ?\Closure $onReport = null;
+
+    /** Seconds from the start of an attempt to its end, for each job that has run. */
+    private readonly Histogram $durations;
+
+    /** Seconds in which a job was claimable, or claimed and not started, before an attempt. */
+    private readonly Histogram $waits;
 
     /** Helper that kills the agent's processes shortly before the lease ends; started only if `$isGuarded`. */
     public readonly LeaseGuard $guard;
@@ -57,6 +70,27 @@ final class AgentPools
         private readonly ?string $php,
     ) {
         $this->guard = new LeaseGuard($php);
+        $this->durations = new Histogram(self::BOUNDS);
+        $this->waits = new Histogram(self::BOUNDS);
+    }
+
+    /** Counts an ended attempt. Does not count a job that was given back. */
+    public function measure(ClaimedJob $job, Settlement $settlement): void
+    {
+        if ($job->startedAt !== null && $settlement->kind !== SettlementKind::Release) {
+            $this->durations->add(Clock::now() - $job->startedAt);
+            $this->waits->add($job->waitedUntil($job->startedAt));
+        }
+    }
+
+    /** @return array<string, int|float> as {@see \Spindle\Statistics} describes */
+    public function figures(): array
+    {
+        return [
+            ...$this->counters,
+            ...$this->durations->figures('job_duration_seconds'),
+            ...$this->waits->figures('job_wait_seconds'),
+        ];
     }
 
     /** Returns the executor of tasks. The first call, and the first call after {@see replacePool()}, creates it. */

@@ -28,6 +28,11 @@ final class ClaimedJob implements Cancellation
 
     public bool $isTimedOut = false;
 
+    /** Time of {@see Clock::now()} at which the pool has last received the job; null before that. */
+    public ?float $startedAt = null;
+
+    private readonly float $claimedAt;
+
     /** Whether the agent has cancelled the job in order to give it back to the queue. */
     public bool $isGivenBack = false;
 
@@ -63,6 +68,13 @@ final class ClaimedJob implements Cancellation
         public readonly int $sequenceNumber,
     ) {
         $this->cancellation = new DeferredCancellation();
+        $this->claimedAt = Clock::now();
+    }
+
+    /** Returns for how many seconds the job was claimable, or claimed and not started, before the given time. */
+    public function waitedUntil(float $startedAt): float
+    {
+        return $this->delivery->waitedSeconds + $startedAt - $this->claimedAt;
     }
 
     /** Returns the number of this attempt, starting at 1. A claim that was given back is not an attempt. */
@@ -80,6 +92,7 @@ final class ClaimedJob implements Cancellation
     public function subscribe(\Closure $callback): string
     {
         $this->isRunning = true;
+        $this->startedAt = Clock::now();
 
         return $this->cancellation->getCancellation()->subscribe($callback);
     }

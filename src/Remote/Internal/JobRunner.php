@@ -316,9 +316,8 @@ final class JobRunner
         if ($this->run->isExpiring() || !$this->exchange->hasRoom()) {
             return;
         }
-        $capacity = $this->poolCapacity();
         foreach ($this->waiting as $id => $job) {
-            if (\count($this->jobs) - \count($this->waiting) >= $capacity) {
+            if (\count($this->jobs) - \count($this->waiting) >= $this->poolCapacity()) {
                 return;
             }
             if (!isset($this->waiting[$id])) { // @phpstan-ignore isset.offset (startJob() may wait for a pool)
@@ -414,6 +413,7 @@ final class JobRunner
     private function settle(ClaimedJob $job, Settlement $settlement): void
     {
         $job->stopTimeLimit();
+        $this->run->pools->measure($job, $settlement);
         $this->bytes -= isset($this->jobs[$job->delivery->id]) ? \strlen($job->delivery->frame) : 0;
         unset($this->jobs[$job->delivery->id], $this->waiting[$job->delivery->id]);
         $this->exchange->settle($settlement);

@@ -153,6 +153,32 @@ final class AgentTest extends TidyTestCase
         self::assertSame([2, [0, 1], [0, 1]], [$this->started, ...$counts]);
     }
 
+    public function testDurationsAndWaitsOfJobsAreHistograms(): void
+    {
+        $this->duration = 0.2;
+        $engine = new MemoryEngine();
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys);
+        $executor->dispatch(static fn(): int => 1);
+        $executor->dispatch(static fn(): int => 2);
+        delay(7.0);
+        $agent = new Agent(new MemoryBroker($engine), 'queue', 2, $keys, createPool: fn(): Executor => $this->pool());
+        $ended = async($agent->run(...));
+        delay(1.0);
+        $statistics = $agent->statistics();
+        $agent->close();
+        $ended->await();
+
+        self::assertEqualsWithDelta(0.4, $statistics['job_duration_seconds_total'], 0.01);
+        self::assertEqualsWithDelta(14.0, $statistics['job_wait_seconds_total'], 0.1);
+        $counts = array_map(
+            static fn(string $name): int|float => $statistics["job_{$name}_total"],
+            ['duration_seconds_le_0.1', 'duration_seconds_le_0.5', 'wait_seconds_le_5', 'wait_seconds_le_10'],
+        );
+        self::assertSame([0, 2, 0, 2], $counts);
+        self::assertSame(2, $statistics['job_wait_seconds_le_inf_total']);
+    }
+
     public function testAnAgentThatIsStoppedStartsNoneOfTheJobsThatItGivesBack(): void
     {
         $this->duration = 0.01;

@@ -90,8 +90,10 @@ final class CodecTest extends TidyTestCase
         $packed = '';
         foreach ([...range(0, 7), 64, 129, 198] as $flags) {
             $frame = str_repeat(self::BYTES, $flags);
-            // <Bc0I4I4I4BI4I4c0
-            $packed .= self::named("job-{$flags}") . pack('VVVCV', 0xffffffff, 2, 3, $flags, 7) . self::string($frame);
+            // <Bc0I4I4I4BI4I4I4c0
+            $packed .= self::named("job-{$flags}")
+                . pack('VVVCVV', 0xffffffff, 2, 3, $flags, 7, 1500)
+                . self::string($frame);
             $expected[] = new Delivery(
                 "job-{$flags}",
                 0xffffffff,
@@ -104,6 +106,7 @@ final class CodecTest extends TidyTestCase
                 0,
                 intdiv($flags, 64),
                 7,
+                1.5,
             );
         }
 
@@ -184,7 +187,7 @@ final class CodecTest extends TidyTestCase
         yield 'ids' => [pack('V', 1) . self::named('id'), Codec::decodeIds(...)];
         yield 'strings' => [self::string('text'), Codec::decodeStrings(...)];
         yield 'deliveries' => [
-            self::named('id') . pack('VVVCV', 1, 2, 3, 0, 0) . self::string('frame'),
+            self::named('id') . pack('VVVCVV', 1, 2, 3, 0, 0, 0) . self::string('frame'),
             static fn(string $answer): array => Codec::decodeDeliveries($answer, 0),
         ];
         yield 'states' => [

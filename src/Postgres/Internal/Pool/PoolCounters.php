@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Pool;
 
+use Spindle\Internal\Histogram;
+
 final class PoolCounters
 {
     /** Upper bounds of the histogram of waits for a session, in seconds. */
@@ -17,31 +19,22 @@ final class PoolCounters
 
     public int $lost = 0;
 
-    /** @var array<int, int> number of successful waits, by index of the smallest bound that includes them */
-    private array $waits = [0, 0, 0, 0, 0, 0, 0, 0, 0];
+    /** Durations of successful waits. */
+    private readonly Histogram $waits;
 
-    private float $waitSeconds = 0.0;
+    public function __construct()
+    {
+        $this->waits = new Histogram(self::BOUNDS);
+    }
 
     public function countWait(float $seconds): void
     {
-        $index = $seconds <= 0.01 ? ($seconds <= 0.001 ? 0 : ($seconds <= 0.005 ? 1 : 2)) : 3;
-        while ($seconds > self::BOUNDS[$index]) {
-            ++$index;
-        }
-        $this->waits[$index] = ($this->waits[$index] ?? 0) + 1;
-        $this->waitSeconds += $seconds;
+        $this->waits->add($seconds);
     }
 
     /** @return array<string, int|float> a histogram in the form that {@see \Spindle\Statistics} describes */
     public function waits(): array
     {
-        $histogram = [];
-        $count = 0;
-        foreach (self::BOUNDS as $index => $bound) {
-            $count += $this->waits[$index] ?? 0;
-            $histogram[strtolower(\sprintf('wait_seconds_le_%h_total', $bound))] = $count; // ignores precision, locale
-        }
-
-        return [...$histogram, 'wait_seconds_total' => $this->waitSeconds];
+        return $this->waits->figures('wait_seconds');
     }
 }

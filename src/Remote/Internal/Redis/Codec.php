@@ -166,9 +166,9 @@ final class Codec
         for ($end = \strlen($packed); $at < $end; $at += $size) {
             $length = \ord($packed[$at]);
             $id = substr($packed, $at + 1, $length);
-            $at += $length + 22;
-            /** @var array{n: int, c: int, f: int, g: int, p: int, s: int} $head */
-            $head = $at <= $end ? unpack('Vn/Vc/Vf/Cg/Vp/Vs', $packed, $at - 21) : throw self::malformed();
+            $at += $length + 26;
+            /** @var array{n: int, c: int, f: int, g: int, p: int, w: int, s: int} $head */
+            $head = $at <= $end ? unpack('Vn/Vc/Vf/Cg/Vp/Vw/Vs', $packed, $at - 25) : throw self::malformed();
             $size = $head['s'];
             $frame = $at + $size <= $end ? substr($packed, $at, $size) : throw self::malformed();
             $isTooLarge = ($head['g'] & self::TOO_LARGE) !== 0;
@@ -184,6 +184,7 @@ final class Codec
                 $isTooLarge ? (int) $frame : 0,
                 $head['g'] >> self::REFUSAL_SHIFT,
                 $head['p'],
+                $head['w'] / 1000,
             );
         }
 

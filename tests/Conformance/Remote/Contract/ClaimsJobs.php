@@ -18,6 +18,20 @@ use Spindle\Tests\Eventually;
  */
 trait ClaimsJobs
 {
+    public function testAClaimSaysForHowLongTheJobWasClaimable(): void
+    {
+        $this->submit('old');
+        Eventually::holds(fn(): bool => $this->statistic('oldest_ms') >= 50, 'it grows old');
+        $old = $this->claimOne($this->join('a'));
+        self::assertGreaterThanOrEqual(0.05, $old->waitedSeconds);
+        self::assertLessThan(30.0, $old->waitedSeconds);
+        $this->giveBack('a', $old);
+
+        self::assertLessThan($old->waitedSeconds + 5.0, $this->claimOne('a')->waitedSeconds);
+        $known = $this->broker()->claimedJobs($this->queue(), 'a', []);
+        self::assertLessThan($old->waitedSeconds + 5.0, $known[0]->waitedSeconds);
+    }
+
     public function testOfAFrameThatIsTooLargeForItsOwnerOnlyTheSizeIsReturned(): void
     {
         $this->submit(new Job('large', str_repeat('x', 1001)), new Job('small', str_repeat('y', 1000)));
