@@ -28,8 +28,11 @@ final readonly class LengthExcess
         // A certain size replaces the handler's Content-Length. If its file has grown, the new bytes are no excess.
         $isAnnounced = $length !== null && ($body->getSize() === 0 || StreamSize::of($body) === null);
         $mayRead = $body->isSeekable() || $body instanceof ContentsStream;
-        if (!$isAnnounced || !$mayRead || $body->eof()) {
+        if (!$isAnnounced || !$mayRead) {
             return null;
+        }
+        if ($body->isSeekable() && $body->tell() !== $length) {
+            $body->seek($length); // another response sends the same body
         }
         $more = \strlen($body->read(self::READ_BYTES));
 
