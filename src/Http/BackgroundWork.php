@@ -60,6 +60,17 @@ final class BackgroundWork
         return $fiber !== null && isset(self::$fibers[$fiber]);
     }
 
+    /** @internal Returns how many functions were ended by exit() or a fatal error. */
+    public static function ended(): int
+    {
+        $ended = self::$begun;
+        foreach (self::$fibers ?? [] as $fiber => $_) {
+            $ended -= $fiber instanceof \Fiber && !$fiber->isTerminated() ? 1 : 0;
+        }
+
+        return $ended;
+    }
+
     /** @internal */
     public static function onEnd(object $owner, ?\Closure $notify): void
     {
@@ -85,11 +96,7 @@ final class BackgroundWork
     /** @internal Runs the event loop at the end of the script until all functions have returned or called exit(). */
     public static function runAtEnd(): void
     {
-        $ended = self::$begun;
-        foreach (self::$fibers ?? [] as $fiber => $_) {
-            $ended -= $fiber instanceof \Fiber && !$fiber->isTerminated() ? 1 : 0;
-        }
-        self::$running -= $ended;
+        self::$running -= self::ended();
         if (self::running() > 0) {
             self::$waiting = [EventLoop::getDriver()->stop(...)];
             try {
@@ -102,6 +109,7 @@ final class BackgroundWork
 
     private static function run(\Closure $work, int $pid): void
     {
+        Service::handleWork();
         $fiber = \Fiber::getCurrent();
         \assert($fiber !== null);
         $fibers = self::$fibers ??= new \WeakMap();
@@ -110,9 +118,9 @@ final class BackgroundWork
         try {
             $work();
         } finally {
+            Service::handleWork();
             unset(self::$fibers[$fiber]);
             --self::$begun;
-            Service::killIfAnyForked();
             if ($pid === getmypid() && --self::$running === 0) {
                 array_map(static fn(\Closure $notify) => $notify(), self::$waiting);
             }

@@ -145,6 +145,21 @@ final class SupervisorBlameTest extends ServeTestCase
         $this->awaitLogged(' called exit() while it handled GET /exit-later; another takes its place');
     }
 
+    #[TestWith(['exit(3)', ' called exit() in a function of BackgroundWork; another takes its place'])]
+    #[TestWith(['array_fill(0, 1 << 24, 1)', ') in a function of BackgroundWork; --memory-limit sets this limit;'])]
+    public function testWorkAfterTheAnswerThatEndsTheProcessIsNamed(string $end, string $entry): void
+    {
+        $this->serve(<<<PHP
+            return static function () {
+                Spindle\\Http\\BackgroundWork::start(static function () { Amp\\delay(0.05); {$end}; });
+                return Spindle\\Http\\Response::text('');
+            };
+            PHP, ['--processes', '1', '--memory-limit', '128M']);
+        self::assertSame(200, $this->get()->status);
+
+        $this->awaitLogged($entry);
+    }
+
     #[TestWith(['exit', ' called exit() while it handled GET /late; another takes its place'])]
     #[TestWith(['ini_set("memory_limit", "64M") && array_fill(0, 1 << 24, 1)', ' while it handled GET /late;'])]
     public function testARequestThatWasAnsweredBeforeItsHandlerEndedTheProcessIsNamed(string $end, string $entry): void

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ServeTestCase;
 
 /** The log of `spindle serve` about handlers that block the event loop. */
@@ -78,6 +79,26 @@ final class ServeBlocksTest extends ServeTestCase
         foreach (['/late', '/late-and-wait'] as $target) {
             self::assertSame(503, $this->get($target)->status);
             $this->awaitLogged("warning The handler of GET {$target} blocked the event loop for 1.");
+        }
+    }
+
+    public function testWorkAfterTheAnswerThatBlocksIsNamed(): void
+    {
+        $this->serve(<<<'PHP'
+            return static function ($request) {
+                $waits = $request->getUri()->getPath() === '/later';
+                Spindle\Http\BackgroundWork::start(static function () use ($waits) {
+                    $waits ? Amp\delay(0.3) : null;
+                    usleep(1_000_000);
+                    $waits ? null : Amp\delay(0.01);
+                });
+                return Spindle\Http\Response::text('done');
+            };
+            PHP, ['--processes', '1']);
+        $warning = 'warning A function of BackgroundWork blocked the event loop for 1.';
+        foreach (['/now', '/later'] as $number => $target) {
+            self::assertSame(200, $this->get($target)->status);
+            Eventually::holds(fn(): bool => $this->timesLogged($warning) === $number + 1, "{$target} is logged");
         }
     }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 use Revolt\EventLoop;
+use Spindle\Http\BackgroundWork;
 
 /**
  * Logs a warning when code runs for too long without returning to the event loop. The warning names the request.
@@ -58,7 +59,7 @@ final class BlockDetector
         }
     }
 
-    /** Ends the measurement of the current fiber's code, because the fiber is about to wait. */
+    /** Ends the measurement of the current fiber's code, because the fiber is about to wait, or to run other code. */
     public function handleWait(): void
     {
         if ($this->timer === null) {
@@ -79,32 +80,42 @@ final class BlockDetector
         }
     }
 
-    /** Starts the timer. The timer runs only while requests are open, so idle connections cost no CPU time. */
+    /** Starts the timer. The timer runs only while there is work, so idle connections cost no CPU time. */
     private function start(): void
     {
         $interval = $this->limit / self::TURNS / 1e9;
         $this->timer = EventLoop::unreference(EventLoop::repeat($interval, $this->handleTurn(...)));
     }
 
-    private function handleTurn(): void
+    /** Ends the current measurement. Stops the timer if neither a request is open nor BackgroundWork runs. */
+    public function handleTurn(): void
     {
+        if ($this->timer === null) {
+            return;
+        }
         $now = (int) hrtime(true);
         if ($now > $this->dueAt) {
             $this->report($now, null);
         }
-        $this->service->hasOpenRequest() ? $this->dueAt = $now + $this->limit : $this->stop();
+        $isBusy = $this->service->hasOpenRequest() || BackgroundWork::running() > 0;
+        $isBusy ? $this->dueAt = $now + $this->limit : $this->stop();
     }
 
     /** @param ServerExchange|null $exchange the request whose code blocked the event loop; null if it is unknown */
     private function report(int $now, ?ServerExchange $exchange): void
     {
         $seconds = \sprintf('%.2F', ($now - $this->dueAt + $this->limit) / 1e9);
-        [$message, $context] = $exchange === null
-            ? ["The event loop was blocked for {$seconds} s{requests}", ['requests' => $this->requests->openRequests()]]
-            : [
+        [$message, $context] = match (true) {
+            $exchange !== null => [
                 "The handler of {route} blocked the event loop for {$seconds} s",
                 ['route' => RequestName::route($exchange)] + $exchange->logFields(),
-            ];
+            ],
+            BackgroundWork::isCurrent() => ["A function of BackgroundWork blocked the event loop for {$seconds} s", []],
+            default => [
+                "The event loop was blocked for {$seconds} s{requests}",
+                ['requests' => $this->requests->openRequests()],
+            ],
+        };
         // queued, because a logger may suspend, and the caller of this method must not be suspended
         EventLoop::queue($this->service->logger->warning(...), "{$message}. Other requests had to wait", $context);
     }

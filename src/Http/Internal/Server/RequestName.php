@@ -76,6 +76,9 @@ final readonly class RequestName
     /** Returns the {@see clause()} for the request whose fiber was ended by exit() or a fatal error. */
     public function clauseAtEnd(): string
     {
+        if (BackgroundWork::ended() > 0) {
+            return self::IN_BACKGROUND_WORK;
+        }
         foreach ($this->exchanges() as $exchange) {
             if ($exchange->runningFiber() === null) {
                 return ' while it handled ' . self::name($exchange->head);

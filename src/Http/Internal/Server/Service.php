@@ -189,7 +189,7 @@ final class Service implements FileDescriptors
         $this->connectionLimits->uncountConnection($connection->peer);
         if ($this->connections === []) {
             $this->lag->stop();
-            $this->blocks->stop();
+            $this->blocks->handleTurn();
             LoopCallback::cancel($this->timer);
             $this->nextDeadlineCheck = \PHP_INT_MAX;
         }
@@ -268,10 +268,12 @@ final class Service implements FileDescriptors
         Signals::send($pid, \SIGKILL);
     }
 
-    public static function killIfAnyForked(): void
+    /** Called before a function of BackgroundWork runs, and when it has returned. */
+    public static function handleWork(): void
     {
         foreach (self::$answeredOnExit ?? [] as $service => $_) {
             $service->killIfForked();
+            $service->blocks->handleWait();
         }
     }
 
