@@ -190,7 +190,7 @@ final class OutgoingBody
                 StreamSize::ensureAtEnd($this->stream, $length);
             }
             yield $piece;
-            if (hrtime(true) - $turnStart > self::TURN_NANOSECONDS) {
+            if ($this->sent !== $length && hrtime(true) - $turnStart > self::TURN_NANOSECONDS) {
                 LoopTurn::await();
                 $turnStart = hrtime(true);
                 yield '';

@@ -190,6 +190,7 @@ $routes = [
         if ($end === 'handler') {
             exit;
         } elseif ($end === 'fiber') {
+            header_register_callback(static fn() => usleep(10_000)); // longer than a turn of the event loop
             async(static fn() => exit());
             delay(0.005);
         } elseif ($end === 'buffer') {
