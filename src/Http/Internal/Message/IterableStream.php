@@ -119,17 +119,19 @@ final class IterableStream implements JoiningStream
     }
 
     /**
-     * Lets a generator run the code after its last `yield`, by trying to read another piece. Callers that stop at the
+     * Lets a generator run the code after its last `yield`, by trying to read one more byte. Callers that stop at the
      * announced length must call this method, because no other read resumes the generator.
      */
     public static function finish(StreamInterface $body): void
     {
-        $body instanceof self && !$body->eof() ? $body->read(\PHP_INT_MAX) : null;
+        $body instanceof self && !$body->eof() ? $body->read(1) : null;
     }
 
     public function excess(?int $length): ?LengthExcess
     {
-        return $length !== null && $this->position > $length ? new LengthExcess($length, $this->position) : null;
+        $produced = $this->position + \strlen($this->piece) - $this->offset; // counted without a copy of a long piece
+
+        return $length !== null && $produced > $length ? new LengthExcess($length, $produced) : null;
     }
 
     /**

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Unit\Http\Message;
 
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\TestCase;
+use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Internal\Message\LengthExcess;
 use Spindle\Tests\Streams;
 
@@ -19,5 +20,16 @@ final class LengthExcessTest extends TestCase
         self::assertNotNull(LengthExcess::of($file, $size - 100));
         $file->rewind();
         self::assertNull(LengthExcess::of($file, $size + 100));
+    }
+
+    public function testTheRestOfALongPieceIsNotCopied(): void
+    {
+        $stream = new IterableStream([str_repeat('x', 20_000_000)]);
+        $stream->read(10);
+        memory_reset_peak_usage();
+        $before = memory_get_usage();
+
+        self::assertEquals(new LengthExcess(10, 20_000_000), LengthExcess::of($stream, 10));
+        self::assertLessThan(5_000_000, memory_get_peak_usage() - $before);
     }
 }
