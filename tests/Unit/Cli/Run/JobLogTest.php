@@ -263,6 +263,23 @@ final class JobLogTest extends TestCase
         $this->finished(self::line(1, $logged))->needsRun(Outcome::job(1, $here), false);
     }
 
+    public function testAJobFarFromAllOthersNeedsLittleMemory(): void
+    {
+        $lines = [];
+        for ($number = 1; $number <= 2000; ++$number) {
+            $lines[] = self::line(5000 * $number, 'true');
+        }
+        $before = memory_get_usage();
+        $finished = $this->finished(...$lines);
+
+        self::assertLessThan(4 << 20, memory_get_usage() - $before);
+        self::assertSame(10_000_000, $finished->lastSequence());
+        self::assertSame(5000, $finished->firstAfter(1));
+        self::assertSame(10_000_000, $finished->firstAfter(9_995_000));
+        self::assertTrue($finished->has(5000));
+        self::assertFalse($finished->has(5001));
+    }
+
     private function finished(string ...$lines): FinishedJobs
     {
         return JobLog::read($this->file('log', JobLog::HEADER . implode('', $lines)));

@@ -138,13 +138,12 @@ final class InputSources
     private static function shuffled(InputWait $wait, \Generator $rows): \Generator
     {
         $spool = new RecordSpool();
-        $positions = [];
+        $order = new ShuffledOrder();
         foreach ($rows as $row) {
-            $positions[] = $spool->add(0, $row);
+            $order->add($spool->add(0, $row));
             $wait->letLoopRun();
         }
-        shuffle($positions);
-        foreach ($positions as $position) {
+        foreach ($order->positions() as $position) {
             yield $spool->at($position);
         }
     }

@@ -56,4 +56,25 @@ final class InputSourceTest extends TestCase
         $this->expectExceptionMessage('the event loop runs');
         (new InputSources($groups, $fields, isShuffled: true))->rows($wait)->valid();
     }
+
+    public function testShuffledCombinationsAreInFiles(): void
+    {
+        $numbers = array_map(strval(...), range(1, 300));
+        $sources = new InputSources(
+            array_fill(0, 2, [InputSource::arguments($numbers)]),
+            RecordFields::of(null, null, null, false, false),
+            isShuffled: true,
+        );
+        $before = memory_get_usage();
+        $rows = $sources->rows(new InputWait());
+        self::assertTrue($rows->valid());
+        self::assertLessThan(1 << 20, memory_get_usage() - $before, '90,000 combinations');
+
+        $seen = [];
+        foreach ($rows as [$one, $other]) {
+            $seen["{$one} {$other}"] = true;
+        }
+        self::assertCount(90_000, $seen);
+        self::assertNotSame(['1 1', '1 2', '1 3', '1 4'], \array_slice(array_keys($seen), 0, 4));
+    }
 }
