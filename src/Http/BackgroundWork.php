@@ -121,7 +121,9 @@ final class BackgroundWork
             Service::handleWork();
             unset(self::$fibers[$fiber]);
             --self::$begun;
-            if ($pid === getmypid() && --self::$running === 0) {
+            if ($pid !== getmypid()) {
+                Service::killIfAnyForked();
+            } elseif (--self::$running === 0) {
                 array_map(static fn(\Closure $notify) => $notify(), self::$waiting);
             }
         }

@@ -327,6 +327,28 @@ final class SupervisorInAScriptTest extends ServeTestCase
         self::assertSame(RequestTimeoutException::class, $this->get()->body);
     }
 
+    public function testAProcessSurvivesItsBackgroundWorkAlthoughTheScriptHasServedBefore(): void
+    {
+        $this->app(<<<'PHP'
+            return static function ($request) {
+                Spindle\Http\BackgroundWork::start(static fn() => touch(__DIR__ . '/done'));
+                return Spindle\Http\Response::text((string) getmypid());
+            };
+            PHP);
+        $this->serveInScript(<<<'PHP'
+            $server = new Spindle\Http\HttpServer(static fn() => Spindle\Http\Response::text('answered'));
+            [$address] = $server->start('127.0.0.1:0');
+            $client = new Spindle\Http\Client\HttpClient();
+            $client->request('GET', str_replace('tcp:', 'http:', $address))->getBody()->getContents();
+            $client->close();
+            $server->close();
+            PHP);
+        $pid = $this->get()->body;
+        Eventually::holds(fn(): bool => file_exists($this->path('done')), 'the work is done');
+
+        self::assertSame($pid, $this->get()->body);
+    }
+
     /**
      * Serves app.php, or an application that answers with its pid, and returns when it does.
      */

@@ -272,8 +272,14 @@ final class Service implements FileDescriptors
     public static function handleWork(): void
     {
         foreach (self::$answeredOnExit ?? [] as $service => $_) {
-            $service->killIfForked();
             $service->blocks->handleWait();
+        }
+    }
+
+    public static function killIfAnyForked(): void
+    {
+        foreach (self::$answeredOnExit ?? [] as $service => $_) {
+            $service->killIfForked();
         }
     }
 
