@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http;
 
 use Revolt\EventLoop;
+use Revolt\EventLoop\Driver;
 use Spindle\Http\Internal\Server\Service;
 use Spindle\Internal\Async\FiberQueue;
 
@@ -14,8 +15,11 @@ use Spindle\Internal\Async\FiberQueue;
  */
 final class BackgroundWork
 {
-    /** Process to which the other properties apply. They do not apply to its forks. */
+    /** Process and event loop to which the other properties apply. They do not apply to forks or to another loop. */
     private static int $pid = 0;
+
+    /** @var \WeakReference<Driver>|null */
+    private static ?\WeakReference $loop = null;
 
     private static int $running = 0;
 
@@ -39,15 +43,15 @@ final class BackgroundWork
      */
     public static function start(\Closure $work): void
     {
-        self::forgetParent();
+        self::forgetOthers();
         ++self::$running;
-        EventLoop::queue(self::run(...), $work, self::$pid);
+        EventLoop::queue(self::run(...), $work, self::$pid, self::$loop);
     }
 
     /** @internal Returns how many functions have not returned. */
     public static function running(): int
     {
-        self::forgetParent();
+        self::forgetOthers();
 
         return self::$running;
     }
@@ -74,7 +78,7 @@ final class BackgroundWork
     /** @internal */
     public static function onEnd(object $owner, ?\Closure $notify): void
     {
-        self::forgetParent();
+        self::forgetOthers();
         if ($notify === null) {
             unset(self::$waiting[spl_object_id($owner)]);
         } else {
@@ -107,7 +111,8 @@ final class BackgroundWork
         }
     }
 
-    private static function run(\Closure $work, int $pid): void
+    /** @param \WeakReference<Driver>|null $loop */
+    private static function run(\Closure $work, int $pid, ?\WeakReference $loop): void
     {
         Service::handleWork();
         $fiber = \Fiber::getCurrent();
@@ -120,20 +125,23 @@ final class BackgroundWork
         } finally {
             Service::handleWork();
             unset(self::$fibers[$fiber]);
-            --self::$begun;
             if ($pid !== getmypid()) {
                 Service::killIfAnyForked();
-            } elseif (--self::$running === 0) {
-                array_map(static fn(\Closure $notify) => $notify(), self::$waiting);
+            } elseif ($loop === self::$loop) {
+                --self::$begun;
+                if (--self::$running === 0) {
+                    array_map(static fn(\Closure $notify) => $notify(), self::$waiting);
+                }
             }
         }
     }
 
-    private static function forgetParent(): void
+    private static function forgetOthers(): void
     {
-        if (self::$pid !== getmypid()) {
-            [self::$pid, self::$running, self::$begun, self::$fibers] = [(int) getmypid(), 0, 0, null];
-            self::$waiting = [];
+        $loop = EventLoop::getDriver();
+        if (self::$pid !== getmypid() || self::$loop?->get() !== $loop) {
+            [self::$pid, self::$loop] = [(int) getmypid(), \WeakReference::create($loop)];
+            [self::$running, self::$begun, self::$fibers, self::$waiting] = [0, 0, null, []];
         }
     }
 }

@@ -12,9 +12,11 @@ use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
+use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Log\LoggerInterface;
 use Revolt\EventLoop;
+use Revolt\EventLoop\DriverFactory;
 use Spindle\Http\BackgroundWork;
 use Spindle\Http\ClientDisconnectedException;
 use Spindle\Http\HttpServer;
@@ -24,6 +26,7 @@ use Spindle\Http\ServerClosedException;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
 use Spindle\Tests\Http\HttpServerTestCase;
 use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\SuspendingLogger;
@@ -397,6 +400,25 @@ final class StoppingTest extends HttpServerTestCase
         self::assertSame([1, []], [BackgroundWork::running(), $this->log()->messages()]);
         $this->gate->complete();
         BackgroundWork::awaitEnd();
+    }
+
+    public function testBackgroundWorkOfAReplacedEventLoopIsNotAwaited(): void
+    {
+        self::assertSame([1, 0, 1], Host::call(self::class . '::replaceTheLoop', timeout: 20));
+    }
+
+    /** @return list<int> numbers of functions before the loop is replaced, then, and when the new loop has one */
+    public static function replaceTheLoop(): array
+    {
+        BackgroundWork::start(static fn() => null);
+        $numbers = [BackgroundWork::running()];
+        EventLoop::setDriver((new DriverFactory())->create());
+        $numbers[] = BackgroundWork::running();
+        BackgroundWork::start(static fn() => null);
+        $numbers[] = BackgroundWork::running();
+        (new HttpServer(static fn(): ResponseInterface => Response::text('')))->close(); // waits for the new function
+
+        return $numbers;
     }
 
     public function testRequestsAndBackgroundWorkAtTheTimeoutAreOneLogEntry(): void
