@@ -55,7 +55,7 @@ final class Upload
 
     private static function ensureUnread(StreamInterface $body): void
     {
-        if (!SingleReader::claim($body)) {
+        if (!$body->isSeekable() && !SingleReader::claim($body)) {
             throw new \LogicException('another request sends it; create a new body for each request');
         }
     }
@@ -80,7 +80,7 @@ final class Upload
             $this->sendJoined();
             $this->connection->fail($failure); // closes the connection, so that the server sees an incomplete request
         } finally {
-            $this->hasRead ? null : SingleReader::release($this->body);
+            SingleReader::release($this->body, $this->hasRead);
             $this->connection->endUpload();
         }
     }

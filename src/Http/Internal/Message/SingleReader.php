@@ -16,9 +16,6 @@ final class SingleReader
     /** Returns whether the caller may read and close a stream; false if another caller does, or has done so. */
     public static function claim(StreamInterface $stream): bool
     {
-        if (!$stream instanceof IterableStream && !$stream instanceof EventStream) {
-            return true; // the stream of another library may be readable again, although it is not seekable
-        }
         $read = self::$read ??= new \WeakMap();
         $isFree = !isset($read[$stream]);
         $read[$stream] = true;
@@ -26,10 +23,12 @@ final class SingleReader
         return $isFree;
     }
 
-    /** Ends the claim of a caller that has not begun to read, so that another one may read the stream. */
-    public static function release(StreamInterface $stream): void
+    /** Ends a claim if the stream may be readable again: it was not read, or it is that of another library. */
+    public static function release(StreamInterface $stream, bool $wasRead = true): void
     {
-        unset(self::$read[$stream]);
+        if (!$wasRead || !$stream instanceof IterableStream && !$stream instanceof EventStream) {
+            unset(self::$read[$stream]);
+        }
     }
 
     public static function refusal(): \LogicException

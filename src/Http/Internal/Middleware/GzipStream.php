@@ -134,6 +134,7 @@ final class GzipStream implements JoiningStream
         [$this->ended, $this->deflate, $this->output, $this->offset] = [true, null, '', 0];
         if (!$this->seekable && $this->ownsSource()) {
             $this->source->close();
+            SingleReader::release($this->source);
         }
     }
 

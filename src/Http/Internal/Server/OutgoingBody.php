@@ -254,6 +254,7 @@ final class OutgoingBody
         try {
             $this->stream->close();
         } finally {
+            SingleReader::release($this->stream);
             --$this->closeCalls === 0 ? $this->closed?->notify() : null;
         }
     }

@@ -152,6 +152,56 @@ final class StreamingTest extends HttpServerTestCase
         }
     }
 
+    #[TestWith(['GET'])]
+    #[TestWith(['HEAD'])]
+    public function testAForeignStreamThatIsBeingSentIsNotSentInASecondResponse(string $method): void
+    {
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $body = new class ($gate) implements StreamInterface {
+            use ReadOnlyStream;
+
+            private int $reads = 0;
+
+            /** @param DeferredFuture<null> $gate */
+            public function __construct(private readonly DeferredFuture $gate) {}
+
+            public function read(int $length): string
+            {
+                if (++$this->reads === 2) {
+                    $this->gate->getFuture()->await();
+                }
+
+                return [1 => 'one', 'two'][$this->reads] ?? '';
+            }
+
+            public function eof(): bool
+            {
+                return $this->reads > 2;
+            }
+
+            public function tell(): int
+            {
+                return $this->reads;
+            }
+
+            public function close(): void
+            {
+                $this->reads = 3;
+            }
+        };
+        $this->serve(static fn(): ResponseInterface => new ForeignResponse(200, [], $body));
+        $first = $this->client()->get('/');
+        $first->until('one');
+        $second = $this->client()->send("{$method} / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        $status = substr($second->until("\r\n"), 5);
+        $second->rest();
+        $gate->complete();
+
+        self::assertStringContainsString('two', $first->until("\r\n0\r\n\r\n"));
+        self::assertSame($method === 'HEAD' ? '1.1 200 OK' : '1.1 500 Internal Server Error', $status);
+    }
+
     #[TestWith(['GET', false])]
     #[TestWith(['GET', true])]
     #[TestWith(['HEAD', false])]
