@@ -225,7 +225,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         if ($this->listeningEnd->isCancelled()) {
             throw ConnectionClosedException::pool();
         }
-        $this->sharedListening ??= new SharedListening(new SessionFactory($this->options), $this->listeningEnd);
+        $this->sharedListening ??= new SharedListening($this->options, $this->listeningEnd);
 
         return $this->sharedListening->listen((array) $channels, $cancellation);
     }

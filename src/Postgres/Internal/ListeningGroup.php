@@ -28,6 +28,8 @@ final class ListeningGroup
 
     private readonly DeferredCancellation $end;
 
+    private readonly int $ownerPid;
+
     private bool $hasStarted = false;
 
     /** @param DeferredCancellation $ending as in {@see Listening::to()} */
@@ -37,14 +39,16 @@ final class ListeningGroup
     ) {
         $this->channels = new Channels();
         $this->end = new DeferredCancellation();
+        $this->ownerPid = (int) getmypid();
         $weak = \WeakReference::create($this);
         $this->channels->onRefused = static fn(string $channel, QueryException $failure)
             => $weak->get()?->refuse($channel, $failure);
     }
 
+    /** Returns whether no loop can join. A fork can't use the session of the process that it was forked from. */
     public function hasEnded(): bool
     {
-        return $this->end->isCancelled();
+        return $this->end->isCancelled() || $this->ownerPid !== getmypid();
     }
 
     public function add(NotificationReader $reader): void

@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\DeferredCancellation;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\NotificationsDropped;
+use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\Reconnected;
 
 /** Passes the notifications of one session to any number of loops. The session is open while there is a loop. */
@@ -17,7 +18,7 @@ final class SharedListening
 
     /** @param DeferredCancellation $ending as in {@see Listening::to()} */
     public function __construct(
-        private readonly SessionFactory $sessionFactory,
+        private readonly PostgresOptions $options,
         private readonly DeferredCancellation $ending,
     ) {}
 
@@ -32,7 +33,7 @@ final class SharedListening
         Channels::check($channels);
         $cancellation?->throwIfRequested();
         if ($this->group === null || $this->group->hasEnded()) {
-            $this->group = new ListeningGroup($this->sessionFactory, $this->ending);
+            $this->group = new ListeningGroup(new SessionFactory($this->options), $this->ending);
         }
         $group = $this->group;
         $reader = new NotificationReader($channels);

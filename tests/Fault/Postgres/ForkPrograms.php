@@ -200,6 +200,42 @@ final class ForkPrograms
     }
 
     /** @return array<string, mixed> */
+    public static function shareListener(string $dsn): array
+    {
+        [$connection, $pool] = self::open($dsn);
+        $hear = static fn(string $payload): Future => Async::run(static function () use ($pool, $payload): string {
+            foreach ($pool->listenShared('forked') as $event) {
+                if ($event instanceof Notification && $event->payload === $payload) {
+                    return $payload;
+                }
+            }
+
+            return 'nothing';
+        });
+        $notify = static function (PostgresConnection $connection, string $payload, Future $heard): string {
+            while (!$heard->isComplete()) {
+                $connection->query('SELECT pg_notify($1, $2)', ['forked', $payload]);
+                delay(0.01);
+            }
+
+            return Outcome::describe(Outcome::of($heard->await(...)));
+        };
+        $last = $hear('last');
+        $first = $notify($connection, 'first', $hear('first'));
+        $fork = self::fork(static function () use ($dsn, $hear, $notify): void {
+            $own = PostgresConnection::connect($dsn);
+            exit($notify($own, 'in the fork', $hear('in the fork')) === '"in the fork"' ? 7 : 1);
+        });
+
+        return [
+            'exited' => $fork,
+            'first' => $first,
+            'last' => $notify($connection, 'last', $last),
+            ...self::asBefore($connection, $pool),
+        ];
+    }
+
+    /** @return array<string, mixed> */
     public static function cancel(string $dsn): array
     {
         [$connection, $pool] = self::open($dsn);

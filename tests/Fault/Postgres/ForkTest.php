@@ -92,6 +92,14 @@ final class ForkTest extends TidyTestCase
         );
     }
 
+    public function testALoopOverListenSharedInAForkHasAConnectionOfItsOwn(): void
+    {
+        self::assertSame(
+            ['exited' => 7, 'first' => '"first"', 'last' => '"last"', ...self::AS_BEFORE],
+            Host::call(ForkPrograms::class . '::shareListener', [Cluster::shared()->dsn()]),
+        );
+    }
+
     public function testAForkThatCancelsOrLeavesALoopCancelsNothingOfItsProcess(): void
     {
         self::assertSame(
