@@ -8,8 +8,8 @@ namespace Spindle\Postgres;
 final readonly class NotificationsDropped
 {
     /**
-     * @param int $count number of dropped notifications
-     * @param \DateTimeImmutable $since by this machine's clock; no earlier notification was dropped
+     * @param int $count number of dropped notifications. More may be missing if the connection was lost since then
+     * @param \DateTimeImmutable $since by this machine's clock; no notification that was sent earlier is missing
      */
     public function __construct(public int $count, public \DateTimeImmutable $since) {}
 }

@@ -19,10 +19,12 @@ final class NotificationReader
     /** @var list<Notification|Reconnected> */
     private array $unread = [];
 
-    /** Time, by microtime(), at which the first event of {@see $unread} arrived. */
+    /** Time, by microtime(), before which all notifications were read: the first event of {@see $unread} arrived. */
     private float $unreadSince = 0.0;
 
     private int $droppedCount = 0;
+
+    private bool $hasDroppedReconnected = false;
 
     private bool $hasEnded = false;
 
@@ -41,13 +43,15 @@ final class NotificationReader
         if ($this->unread === []) {
             $this->unreadSince = microtime(true);
         }
-        if (\count($this->unread) === self::MAX_UNREAD) {
+        if (\count($this->unread) < self::MAX_UNREAD) {
+            $this->unread[] = $event;
+            $this->changed->notify();
+        } elseif ($event instanceof Notification) {
             ++$this->droppedCount;
-
-            return;
+        } else {
+            $this->hasDroppedReconnected = true;
+            $this->unreadSince = min($this->unreadSince, (float) $event->since->format('U.u'));
         }
-        $this->unread[] = $event;
-        $this->changed->notify();
     }
 
     /** Ends the loop once it has read all events. */
@@ -72,12 +76,13 @@ final class NotificationReader
             throw CallerTrace::of($this->failure);
         }
         $taken = $this->unread;
-        if ($this->droppedCount > 0) {
+        if ($this->droppedCount > 0 || $this->hasDroppedReconnected) {
             $since = new \DateTimeImmutable(\sprintf('@%.6F', $this->unreadSince));
             $taken[] = new NotificationsDropped($this->droppedCount, $since);
         }
         $this->unread = [];
         $this->droppedCount = 0;
+        $this->hasDroppedReconnected = false;
 
         return $taken;
     }
