@@ -55,6 +55,20 @@ trait RunsAircraft
         return $this->database;
     }
 
+    /** @param string $condition SQL condition on active statements of other sessions of the database */
+    private function underWay(string $condition): int
+    {
+        $count = $this->database()
+            ->query(
+                'SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()'
+                . " AND state = 'active' AND {$condition}",
+            )
+            ->value();
+        \assert(\is_int($count));
+
+        return $count;
+    }
+
     private function seed(int $count): void
     {
         (new Transfer($this->database()))->import(Fleet::csv($count));

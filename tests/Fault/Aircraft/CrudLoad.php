@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Amp\Future;
 use Amp\TimeoutCancellation;
 use Spindle\Tests\Async;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\RawClient;
 use Spindle\Tests\Http\ReceivedResponse;
 
@@ -46,6 +47,13 @@ final class CrudLoad
         for ($i = 0; $i < $clients; ++$i) {
             $this->clients[] = Async::run(fn() => $this->client($i));
         }
+    }
+
+    /** Waits until ten more requests of each client, on average, have the expected answer. */
+    public function awaitMore(): void
+    {
+        $goal = $this->acknowledged + 10 * \count($this->clients);
+        Eventually::holds(fn(): bool => $this->acknowledged >= $goal, 'clients write', 30);
     }
 
     /**

@@ -6,7 +6,7 @@ namespace Spindle\Tests\Fault\Aircraft;
 
 use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Tests\Postgres\Cluster;
-use Spindle\Tests\Processes;
+use Spindle\Tests\Postgres\RestartsCluster;
 
 /**
  * A cluster that goes down and comes back. It runs in a separate process, since restarts block and its clients must not
@@ -14,6 +14,8 @@ use Spindle\Tests\Processes;
  */
 final class OutageProgram
 {
+    use RestartsCluster;
+
     /**
      * Starts the cluster, takes it down `$outages` times, and stops it.
      *
@@ -37,26 +39,8 @@ final class OutageProgram
 
     private static function killAll(TemporaryPostgres $cluster): void
     {
-        $all = array_keys(Processes::childrenOf((int) $cluster->postmasterPid()));
-        $cluster->kill();
-        foreach ($all as $pid) {
-            posix_kill($pid, \SIGKILL);
-        }
+        self::killProcesses($cluster);
         usleep(700_000); // length of the outage
         $cluster->restart();
-    }
-
-    private static function tell(string $file, string $text): void
-    {
-        file_put_contents("{$file}.new", $text);
-        rename("{$file}.new", $file);
-    }
-
-    private static function await(string $file): void
-    {
-        for ($end = hrtime(true) + 120_000_000_000; !is_file($file) && hrtime(true) < $end;) {
-            usleep(1_000);
-            clearstatcache();
-        }
     }
 }

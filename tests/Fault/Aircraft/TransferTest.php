@@ -127,18 +127,4 @@ final class TransferTest extends ServeTestCase
 
         return $lines;
     }
-
-    /** @param string $condition SQL condition on active statements of other sessions */
-    private function underWay(string $condition): int
-    {
-        $count = $this->database()
-            ->query(
-                'SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()'
-                . " AND state = 'active' AND {$condition}",
-            )
-            ->value();
-        \assert(\is_int($count));
-
-        return $count;
-    }
 }

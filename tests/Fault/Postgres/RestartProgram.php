@@ -6,11 +6,14 @@ namespace Spindle\Tests\Fault\Postgres;
 
 use Spindle\Postgres\Testing\TemporaryPostgres;
 use Spindle\Tests\Postgres\Cluster;
+use Spindle\Tests\Postgres\RestartsCluster;
 use Spindle\Tests\Processes;
 
 /** Restarts a server in a separate process, so that its clients see all phases; see {@see \Spindle\Tests\Host}. */
 final class RestartProgram
 {
+    use RestartsCluster;
+
     /** Starts the server, restarts it N times in several ways, each time on a signal by a file, and stops it. */
     public static function run(string $directory, int $restarts, int $seed): int
     {
@@ -49,11 +52,7 @@ final class RestartProgram
 
     private static function killAll(TemporaryPostgres $cluster): void
     {
-        $all = array_keys(Processes::childrenOf((int) $cluster->postmasterPid()));
-        $cluster->kill();
-        foreach ($all as $pid) {
-            posix_kill($pid, \SIGKILL);
-        }
+        self::killProcesses($cluster);
         $cluster->restart();
     }
 
@@ -65,19 +64,5 @@ final class RestartProgram
             usleep(1_000);
         }
         $cluster->restart();
-    }
-
-    private static function tell(string $file, string $text): void
-    {
-        file_put_contents("{$file}.new", $text);
-        rename("{$file}.new", $file);
-    }
-
-    private static function await(string $file): void
-    {
-        for ($end = hrtime(true) + 120_000_000_000; !is_file($file) && hrtime(true) < $end;) {
-            usleep(1_000);
-            clearstatcache();
-        }
     }
 }

@@ -182,19 +182,18 @@ final class SessionTest extends TidyTestCase
             $table = self::table("id {$type}");
             foreach (['', '(FORMAT csv)', '(FORMAT csv, HEADER)'] as $format) {
                 foreach (['', '1', "1\n", "a\n1\n", '"', "\"a\"\n\"1", str_repeat("1\n", 50_000)] as $data) {
-                    try {
-                        $session->copyFrom(
+                    $thrown = self::thrown(
+                        \DomainException::class,
+                        static fn() => $session->copyFrom(
                             "COPY {$table} FROM STDIN {$format}",
                             (static function () use ($data): \Generator {
                                 yield $data;
                                 throw new \DomainException('enough');
                             })(),
                             null,
-                        );
-                        self::fail('It was stored');
-                    } catch (\DomainException $thrown) {
-                        self::assertSame('enough', $thrown->getMessage());
-                    }
+                        ),
+                    );
+                    self::assertSame('enough', $thrown->getMessage());
                     self::assertSame(0, $session->query("SELECT count(*) FROM {$table}")->value());
                 }
             }

@@ -812,18 +812,17 @@ final class AgentTest extends TidyTestCase
         $pool = self::createStub(Executor::class);
         $pool->method('submit')->willReturn(Future::error($cannotStart));
         foreach ([static fn(): Executor => $pool, static fn(): Executor => throw $cannotStart] as $make) {
-            try {
-                (new Agent(
+            $failure = self::thrown(
+                LauncherException::class,
+                static fn() => (new Agent(
                     new MemoryBroker($engine),
                     'queue',
                     2,
                     new SigningKeys([AgentProgram::KEY]),
                     createPool: $make,
-                ))->run();
-                self::fail('It ends');
-            } catch (LauncherException $failure) {
-                self::assertSame($cannotStart, $failure);
-            }
+                ))->run(),
+            );
+            self::assertSame($cannotStart, $failure);
 
             $queue = $engine->queue('queue');
             self::assertSame([6, 0], [$queue->statistics()['waiting'], $queue->statistics()['running']]);

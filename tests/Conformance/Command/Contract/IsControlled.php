@@ -422,12 +422,8 @@ trait IsControlled
         $run = Async::run(static fn(): array => iterator_to_array($pool->run(['a' => $command, 'b' => $command])));
         Eventually::holds(static fn(): bool => \count(Text::lines($log)) === 2, 'both run');
         $pool->kill();
-        try {
-            $run->await();
-            self::fail('Nothing is thrown');
-        } catch (LauncherException $exception) {
-            self::assertSame(['a', 'b'], $exception->unfinished);
-        }
+        $exception = self::thrown(LauncherException::class, static fn() => $run->await());
+        self::assertSame(['a', 'b'], $exception->unfinished);
     }
 
     public function testACloseDuringARunFinishesWhatTheRunHasRead(): void
@@ -491,13 +487,9 @@ trait IsControlled
             static fn() => $pool->execute($touch, $cancellation->getCancellation()),
             static fn() => iterator_to_array($pool->run([$touch], $cancellation->getCancellation())),
         ] as $use) {
-            try {
-                $use();
-                self::fail('Not cancelled');
-            } catch (CancelledException) {
-                $pool->execute(Command::of('true'));
-                self::assertFileDoesNotExist($this->path('touched'));
-            }
+            self::thrown(CancelledException::class, static fn() => $use());
+            $pool->execute(Command::of('true'));
+            self::assertFileDoesNotExist($this->path('touched'));
         }
     }
 

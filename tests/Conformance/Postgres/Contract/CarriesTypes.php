@@ -127,16 +127,15 @@ trait CarriesTypes
         $connection = $this->connectToTypes();
         foreach (TypeCases::refused() as $name => [$type, $parameter]) {
             foreach (['the first time', 'again'] as $when) {
-                try {
-                    $connection->query("SELECT \$1::{$type}", [$parameter]);
-                    self::fail("Not refused: {$name} {$when}");
-                } catch (InvalidParameterException $thrown) {
-                    self::assertSame(
-                        [1, $type],
-                        [$thrown->position, preg_replace('/^integer/', 'int', (string) $thrown->postgresType)],
-                        $name,
-                    );
-                }
+                $thrown = self::thrown(
+                    InvalidParameterException::class,
+                    static fn() => $connection->query("SELECT \$1::{$type}", [$parameter]),
+                );
+                self::assertSame(
+                    [1, $type],
+                    [$thrown->position, preg_replace('/^integer/', 'int', (string) $thrown->postgresType)],
+                    $name,
+                );
             }
             self::assertUsable($connection);
         }

@@ -282,12 +282,8 @@ trait UndoesChanges
         foreach (['BEGIN', 'start transaction read write', '/* a /* b */ */ begin', "; -- a\nBEGIN"] as $begin) {
             $stream = static fn(string $sql): array => iterator_to_array($pool->stream($sql));
             foreach ([$pool->query(...), $pool->execute(...), $stream] as $call) {
-                try {
-                    $call($begin);
-                    self::fail("{$begin} was executed");
-                } catch (\LogicException $refusal) {
-                    self::assertStringContainsString('Use transaction()', $refusal->getMessage());
-                }
+                $refusal = self::thrown(\LogicException::class, static fn() => $call($begin));
+                self::assertStringContainsString('Use transaction()', $refusal->getMessage());
             }
         }
         $pool->executeScript("BEGIN; INSERT INTO {$table} VALUES (1); COMMIT");

@@ -143,15 +143,14 @@ final class AccessLogTest extends TestCase
     public function testAClientThatHasLeftWasNotAnswered(): void
     {
         $records = new Records();
-        try {
-            AccessLog::toLogger($records)->process(
+        self::thrown(
+            ClientDisconnectedException::class,
+            static fn() => AccessLog::toLogger($records)->process(
                 new ServerRequest('GET', '/'),
                 new Handler(ClientDisconnectedException::closed()),
-            );
-            self::fail('It was answered');
-        } catch (ClientDisconnectedException) {
-            self::assertSame([], $records->all);
-        }
+            ),
+        );
+        self::assertSame([], $records->all);
     }
 
     public function testLinesAreAppendedToAFile(): void

@@ -348,19 +348,18 @@ final class StartupTest extends TestCase
             ['57P03', false],
             ['3D000', false],
         ] as [$state, $isAuthentication]) {
-            try {
-                (new Startup(self::credentials()))->receive(Message::errorResponse(
+            $failure = self::thrown(
+                AttemptFailedException::class,
+                static fn() => (new Startup(self::credentials()))->receive(Message::errorResponse(
                     $state,
                     "no\x1b[31m way",
                     severity: 'FATAL',
-                ));
-                self::fail('It was taken');
-            } catch (AttemptFailedException $failure) {
-                self::assertSame(
-                    ["no\\033[31m way ({$state})", $state, $isAuthentication],
-                    [$failure->getMessage(), $failure->sqlState, $failure->isAuthentication],
-                );
-            }
+                )),
+            );
+            self::assertSame(
+                ["no\\033[31m way ({$state})", $state, $isAuthentication],
+                [$failure->getMessage(), $failure->sqlState, $failure->isAuthentication],
+            );
         }
     }
 
