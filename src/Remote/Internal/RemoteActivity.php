@@ -17,6 +17,7 @@ final class RemoteActivity
     /** @var array<int, OutcomeReceiver> by object id */
     private array $work = [];
 
+    /** Broker of the unfinished work; null without such work, so that PHP can destroy the broker. */
     private ?Broker $broker = null;
 
     private int $requestCount = 0;
@@ -79,6 +80,7 @@ final class RemoteActivity
     {
         unset($this->work[spl_object_id($work)]);
         if ($this->work === []) {
+            $this->broker = null;
             $this->missingAgents?->stop();
         }
         $this->wakeIfIdle();
@@ -140,6 +142,7 @@ final class RemoteActivity
             $work->kill($reason);
         }
         $this->work = [];
+        $this->broker = null;
         $this->missingAgents?->stop();
         $this->closing?->wakeAll();
     }
