@@ -133,7 +133,6 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
                 }
                 $cancellation?->throwIfRequested();
             }
-            $this->streams->clear(); // the caller can read the generators after a complete loop
         } finally {
             if ($cancellation !== null && $subscription !== null) {
                 $cancellation->unsubscribe($subscription);
@@ -296,6 +295,8 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
 
                 return $arrived;
             } elseif ($this->isOver()) {
+                $this->streams->clear(); // the caller can read the generators after the last outcome
+
                 return $this->input->failure === null ? null : throw $this->input->failure;
             }
             $this->input->pullSoon();

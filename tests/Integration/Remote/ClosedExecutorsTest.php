@@ -236,6 +236,35 @@ final class ClosedExecutorsTest extends TidyTestCase
         self::assertSame(0, $broker->statistics(self::$sharedQueue)['waiting']);
     }
 
+    public function testTheGeneratorsOfALoopThatCloseHasEndedContinue(): void
+    {
+        $executor = $this->remote();
+        $gate = new Gate($this->path('gate'));
+        /** @var DeferredFuture<int> $later */
+        $later = new DeferredFuture();
+        $task = static function (int $i) use ($gate): \Generator {
+            yield $i;
+            $gate->pass();
+            yield $i + 1;
+        };
+        $kept = $closing = null;
+        self::refusal(static function () use ($executor, $later, $task, &$kept, &$closing): void {
+            foreach ($executor->map(self::suspendedInput($later), $task) as $items) {
+                $kept = $items;
+                self::assertSame(1, $items->current());
+                $closing = Async::run($executor->close(...));
+            }
+        });
+        $gate->open();
+        self::assertInstanceOf(\Generator::class, $kept);
+        $kept->next();
+        self::assertSame(2, $kept->current());
+        $kept->next();
+        self::assertFalse($kept->valid());
+        $later->complete(2);
+        $closing?->await();
+    }
+
     public function testAClosedExecutorHasTheLastItemsOfItsGenerators(): void
     {
         $executor = $this->remote();
