@@ -13,7 +13,8 @@ final class JobRetryPolicy
 
     /**
      * @param int   $maxAttempts number of failed attempts after which the job becomes a dead letter (is kept for
-     *                           inspection); 1 for no retry. An attempt fails if the task throws or exceeds its timeout
+     *                           inspection); 1 for no retry. An attempt fails if the task throws or exceeds its
+     *                           timeout, but not if it throws a {@see \Spindle\Worker\RetryLaterException}
      * @param int   $maxCrashes  number of crashes of the job's worker or agent after which the job is a dead letter
      * @param float $delay       seconds to wait after the first failed attempt (not after a crash). Then the job joins
      *                           the end of the queue, so the second attempt starts later if other jobs are waiting

@@ -730,6 +730,25 @@ final class WorkTest extends TestCase
         self::assertSame('to standard output', $process->getOutput());
     }
 
+    public function testAnEntryOfAJsonLogAboutAFailedAttemptHasTheIdOfTheJob(): void
+    {
+        $queue = self::newQueue();
+        $process = $this->work($queue, ['--log-format', 'json', '--quiet'], '');
+        $executor = $this->executor($queue, JobRetryPolicy::none());
+        foreach (['order-7', '817'] as $id) {
+            $executor->dispatch(static fn() => throw new \RuntimeException('no disk'), $id);
+            $executor->attach($id)->catch(static fn(\Throwable $failure): bool => true)->await();
+        }
+        Eventually::holds(static fn(): bool => substr_count($process->getErrorOutput(), "\n") === 2, 'both are logged');
+
+        $entries = array_map(
+            static fn(string $line): array => (array) json_decode($line, true, flags: \JSON_THROW_ON_ERROR),
+            explode("\n", rtrim($process->getErrorOutput())),
+        );
+        self::assertSame(['order-7', '817'], array_column($entries, 'job'));
+        self::assertSame([$queue, $queue], array_column($entries, 'queue'));
+    }
+
     public function testABrokerThatRefusesHasAStatusOfItsOwn(): void
     {
         $port = Redis::shared()->port;

@@ -25,7 +25,7 @@ final class StandardErrorLog extends AbstractLogger
     private const RED = '31';
 
     /** Keys of context values that become fields of a JSON entry. */
-    private const FIELDS = ['request_id', 'method', 'target', 'client_ip', 'queue'];
+    private const FIELDS = ['request_id', 'method', 'target', 'client_ip', 'queue', 'job'];
 
     /** Maximum bytes of one text in an entry. Clients can cause long texts, and writing them delays all requests. */
     private const MAX_TEXT_BYTES = 16_384;

@@ -41,9 +41,9 @@ final class FailedJobLog
             return;
         }
         $reason = rtrim(Excerpt::of(explode("\n", $reason, 2)[0], self::MAX_REASON_BYTES), '.');
-        $this->warn('Attempt {attempt} of the job {id} of the queue {queue} has failed: {reason}. {next}', [
+        $this->warn('Attempt {attempt} of the job {job} of the queue {queue} has failed: {reason}. {next}', [
             'attempt' => $attempt,
-            'id' => Job::givenId($id),
+            'job' => Job::givenId($id),
             'reason' => str_ends_with($reason, $place) ? $reason : $reason . $place,
             'next' => match (true) {
                 $delay === null => "The job is a dead letter now; see spindle queue show {$this->queue} "
