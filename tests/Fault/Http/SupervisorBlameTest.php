@@ -145,6 +145,7 @@ final class SupervisorBlameTest extends ServeTestCase
         $this->awaitLogged(' called exit() while it handled GET /exit-later; another takes its place');
     }
 
+    #[TestWith(['pcntl_fork()', ' error A function of BackgroundWork forked process '])]
     #[TestWith(['exit(3)', ' called exit() in a function of BackgroundWork; another takes its place'])]
     #[TestWith(['array_fill(0, 1 << 24, 1)', ') in a function of BackgroundWork; --memory-limit sets this limit;'])]
     public function testWorkAfterTheAnswerThatEndsTheProcessIsNamed(string $end, string $entry): void

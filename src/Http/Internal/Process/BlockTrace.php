@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Process;
 
 use Revolt\EventLoop\Driver;
+use Spindle\Http\BackgroundWork;
 use Spindle\Http\Internal\Server\Connection;
 use Spindle\Internal\Launcher\Process\Files;
 
@@ -20,6 +21,9 @@ use Spindle\Internal\Launcher\Process\Files;
 final readonly class BlockTrace
 {
     private const MAX_CALLERS = 10;
+
+    /** Classes that call code of the application. */
+    private const CALLERS = [Connection::class, BackgroundWork::class];
 
     private const DELAY = 'Amp\delay()';
     private const HTTP = 'Spindle\Http\Client\HttpClient, or Guzzle with its GuzzleHandler';
@@ -168,7 +172,7 @@ final readonly class BlockTrace
     {
         $text = '';
         foreach (\array_slice($frames, 1, self::MAX_CALLERS) as $i => $frame) {
-            $isCalledByServer = ($frames[$i + 2]['class'] ?? '') === Connection::class;
+            $isCalledByServer = \in_array($frames[$i + 2]['class'] ?? '', self::CALLERS, true);
             $text .= ' in ' . self::name($frame);
             if ($isCalledByServer || !isset($frame['file'], $frame['line'])) {
                 break;

@@ -9,6 +9,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Revolt\EventLoop;
+use Spindle\Http\BackgroundWork;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\Form\BodyErrors;
@@ -259,7 +260,11 @@ final class Service implements FileDescriptors
         }
         $pid = (int) getmypid();
         $name = RequestName::current();
-        $handler = $name === '' ? 'A handler' : "The handler of {$name}";
+        $handler = match (true) {
+            $name !== '' => "The handler of {$name}",
+            BackgroundWork::isCurrent() => 'A function of BackgroundWork',
+            default => 'A handler',
+        };
         // In another fiber, because a logger may suspend, and the fork must not run its event loop.
         (new \Fiber($this->logger->error(...)))->start(
             '{handler} forked process {pid}, which was killed because it did not end with exit() or pcntl_exec()',

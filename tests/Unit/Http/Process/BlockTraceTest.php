@@ -5,8 +5,10 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Http\Process;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop\Driver\StreamSelectDriver;
+use Spindle\Http\BackgroundWork;
 use Spindle\Http\Internal\Process\BlockTrace;
 use Spindle\Http\Internal\Process\ServingProcess;
 use Spindle\Http\Internal\Server\Connection;
@@ -149,14 +151,17 @@ final class BlockTraceTest extends TestCase
         }
     }
 
-    public function testCallersEndWhereTheServerBegins(): void
+    /** @param class-string $server */
+    #[TestWith([Connection::class])]
+    #[TestWith([BackgroundWork::class])]
+    public function testCallersEndWhereTheServerBegins(string $server): void
     {
         $frames = [
             self::handler('/missing.php', 5),
             ['function' => 'load', 'class' => 'Page', 'type' => '::', 'file' => '/app/app.php', 'line' => 9],
             ['function' => '{closure}', 'class' => 'A', 'type' => '::', 'file' => '/spindle/a', 'line' => 380],
-            ['function' => 'handle', 'class' => Connection::class, 'type' => '->', 'file' => '/spindle/a', 'line' => 1],
-            ['function' => 'serve', 'class' => Connection::class, 'type' => '->', 'file' => '/spindle/a', 'line' => 1],
+            ['function' => 'handle', 'class' => $server, 'type' => '->', 'file' => '/spindle/a', 'line' => 1],
+            ['function' => 'serve', 'class' => $server, 'type' => '->', 'file' => '/spindle/a', 'line' => 1],
         ];
 
         self::assertSame(
