@@ -123,11 +123,10 @@ final class BackgroundWork
         try {
             $work();
         } finally {
-            Service::handleWork();
+            $isFork = $pid !== getmypid();
+            $isFork ? Service::killIfAnyForked() : Service::handleWork();
             unset(self::$fibers[$fiber]);
-            if ($pid !== getmypid()) {
-                Service::killIfAnyForked();
-            } elseif ($loop === self::$loop) {
+            if (!$isFork && $loop === self::$loop) {
                 --self::$begun;
                 if (--self::$running === 0) {
                     array_map(static fn(\Closure $notify) => $notify(), self::$waiting);

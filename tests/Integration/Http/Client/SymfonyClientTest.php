@@ -643,7 +643,7 @@ final class SymfonyClientTest extends HttpClientTestCase
     {
         yield 'file' => [static fn(mixed $file): mixed => $file, 'its resource was closed too early'];
         $form = static fn(mixed $file): array => ['title' => 'x', 'file' => $file];
-        yield 'form' => [$form, 'not a valid stream resource'];
+        yield 'form' => [$form, 'stream resource'];
     }
 
     /** @return iterable<string, array{array<string, mixed>}> */
