@@ -201,7 +201,6 @@ final class ConsoleApplication extends Application
         return $command;
     }
 
-    /** Returns the command for `spindle` without a command name, and for `spindle --help`. */
     private static function listCommand(): ListCommand
     {
         $command = new ListCommand();

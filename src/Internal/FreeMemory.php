@@ -17,7 +17,6 @@ final readonly class FreeMemory
     /** Share of the usable memory. If more memory is in use, free gaps between values are not likely. */
     private const MAX_USAGE_WITH_GAPS = 0.75;
 
-    /** Maximum share of the usable memory for one request. */
     private const MAX_REQUEST_SHARE = 0.75;
 
     /** The memory_limit in bytes; without a limit, a number that the used memory never reaches. */

@@ -27,7 +27,6 @@ final class PooledConnection implements PostgresLink
 
     private readonly string $borrowerTrace;
 
-    /** Whether a stream has returned its first row and has not ended. */
     private bool $isStreaming = false;
 
     private ?string $leakTimer = null;

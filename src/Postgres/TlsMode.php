@@ -31,7 +31,6 @@ enum TlsMode: string
     /** Like {@see VerifyCa}, and the certificate is valid for the requested host name. */
     case VerifyFull = 'verify-full';
 
-    /** Whether the server's certificate is checked. */
     public function verifies(): bool
     {
         return $this === self::VerifyCa || $this === self::VerifyFull;

@@ -35,7 +35,6 @@ final class InlineExecutor implements Executor
     use MapsInput;
     use NotCopyable;
 
-    /** Key that signs closures. */
     private readonly string $key;
 
     private readonly InlineActivity $activity;

@@ -48,7 +48,6 @@ final class Run implements PendingCommandOwner, InputConsumer
     private readonly int $lane;
     private bool $halted = false;
 
-    /** Whether the caller reads no more results. */
     private bool $abandoned = false;
 
     private int $readCount = 0;

@@ -16,7 +16,6 @@ final class InputPump
     /** Time after which a callback of the event loop stops reading, in seconds. */
     private const SLICE_SECONDS = 0.001;
 
-    /** Number of values between two readings of the clock. */
     private const VALUES_PER_CLOCK_CHECK = 16;
 
     /** Strings are passed on when they have this many bytes together, because the consumer may limit its memory. */

@@ -34,7 +34,6 @@ final class Heartbeat
     /** Whether the last ping has no answer yet. */
     private bool $isWaiting = false;
 
-    /** Number of checks since the unanswered ping. */
     private int $unanswered = 0;
 
     /** Creates a timer that calls {@see LauncherProcess::check()} once per second. {@see start()} enables the timer. */

@@ -25,7 +25,6 @@ final class LauncherProcess
     /** Nanoseconds for which {@see endAndRead()} reads frames of a launcher that was asked to exit. */
     private const LAST_FRAMES_NANOSECONDS = 2_000_000_000;
 
-    /** Id of the process that started the launcher. A fork of that process has another id. */
     private readonly int $ownerPid;
 
     private readonly LauncherChild $child;
@@ -156,7 +155,6 @@ final class LauncherProcess
         }
     }
 
-    /** Returns the number of bytes that are queued, or that the pipe had no space for. */
     public function unsentBytes(): int
     {
         return \strlen($this->queued) + \strlen($this->unsent) - $this->written;

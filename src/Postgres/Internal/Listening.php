@@ -61,7 +61,6 @@ final class Listening
 
     private int $pauseCount = 0;
 
-    /** Time, by hrtime(), at which the last session was opened. */
     private int $openedAt = 0;
 
     /** Number of attempts to replace a session since a session has lived for a while. */

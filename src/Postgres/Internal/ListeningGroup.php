@@ -117,7 +117,6 @@ final class ListeningGroup
         }
     }
 
-    /** Ends the loops over a channel that the server has refused. */
     private function refuse(string $channel, QueryException $failure): void
     {
         foreach ($this->readersByChannel[$channel] ?? [] as $reader) {

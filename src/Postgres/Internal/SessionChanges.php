@@ -109,7 +109,6 @@ final class SessionChanges
         return stripos($sql, 'into') !== false && preg_match(self::INTO_PATTERN, strtoupper($sql)) !== 0;
     }
 
-    /** Returns whether the statement may begin or end a transaction or a savepoint. */
     public static function controlsTransaction(string $sql): bool
     {
         return preg_match(self::TRANSACTION_PATTERN, strtoupper($sql)) !== 0;

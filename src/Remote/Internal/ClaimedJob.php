@@ -33,7 +33,6 @@ final class ClaimedJob implements Cancellation
 
     private readonly float $claimedAt;
 
-    /** Whether the agent has cancelled the job in order to give it back to the queue. */
     public bool $isGivenBack = false;
 
     private readonly DeferredCancellation $cancellation;

@@ -24,7 +24,6 @@ final class JobCodec
         private readonly RemoteOptions $options,
     ) {}
 
-    /** Returns the start of a job's body, which is the same for all tasks with this code. */
     public function head(string $code): string
     {
         return JobBody::head($this->retryPolicy, $this->options->timeout, $code);

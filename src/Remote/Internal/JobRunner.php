@@ -64,7 +64,6 @@ final class JobRunner
     /** Whether the signature of any job was valid, which shows that the agent has a key of the queue. */
     private bool $hasVerified = false;
 
-    /** Number of claims so far without any verifiable job. */
     private int $refusedClaimCount = 0;
 
     private float $claimsPausedUntil = 0.0;

@@ -14,7 +14,6 @@ use Spindle\Remote\BrokerException;
 /** Logs one warning if no agent serves the queue while the executor awaits outcomes. */
 final class MissingAgentWarning
 {
-    /** Seconds from the beginning of the wait to the first check. */
     private const DELAY_SECONDS = 5.0;
 
     /** Seconds between two checks while agents serve the queue. */

@@ -47,7 +47,6 @@ interface OutcomeReceiver
     /** Called when the engine refuses requests about the job. No further message follows for the job. */
     public function onRefused(string $id, BrokerRefusedException $refused): void;
 
-    /** Called when new items of a generator task are stored. */
     public function onItems(string $id): void;
 
     /** Called when the executor is being closed. A call of map() then reads no more of its input. */

@@ -60,7 +60,6 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     private int $arrivedCount = 0;
     private bool $isAbandoned = false;
 
-    /** Whether the executor is being closed, so that no more values are accepted. */
     private bool $isClosed = false;
 
     /** @var array<string, BrokerRefusedException|JobCancelledException|null> why a job has no outcome, by job id */

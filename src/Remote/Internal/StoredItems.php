@@ -31,7 +31,6 @@ final class StoredItems
     /** Whether end() does nothing: no item is left, another reader takes items, reading failed, or end() has run. */
     private bool $isReleased = false;
 
-    /** Frame of the task's outcome; null until it arrives. */
     private ?string $outcome = null;
 
     private ?\Throwable $failure = null;

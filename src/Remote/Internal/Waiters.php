@@ -42,7 +42,6 @@ final class Waiters
         return $waiters;
     }
 
-    /** Removes one waiter of the job. Other waiters stay. */
     public function removeOne(string $id, OutcomeReceiver $waiter): void
     {
         unset($this->byJob[$id][spl_object_id($waiter)]);

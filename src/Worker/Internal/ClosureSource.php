@@ -44,7 +44,6 @@ final class ClosureSource
         $this->id = ++self::$count;
     }
 
-    /** Returns whether the closure would behave differently without its $this. */
     public function needsThis(\ReflectionFunction $closure): bool
     {
         $object = $closure->getClosureThis();

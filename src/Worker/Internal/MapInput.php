@@ -102,7 +102,6 @@ final class MapInput implements InputConsumer
         $this->tasks = $this->keys = [];
     }
 
-    /** Releases the input, so that PHP can destroy it. */
     public function release(): void
     {
         $this->drop();

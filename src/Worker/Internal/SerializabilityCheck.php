@@ -41,7 +41,6 @@ final class SerializabilityCheck
     /** @var array<string, \ReflectionMethod> methods that serialize() calls, by class */
     private static array $methods = [];
 
-    /** Whether a checked value is a closure, or an array that contains a closure. */
     public bool $foundClosure = false;
 
     /** Depth of the deepest part, or {@see self::MAY_SUSPEND}, or {@see self::MAY_SHARE}. */

@@ -37,7 +37,6 @@ final class WorkerHandle
     public int $pid = 0;
     public ?SharedFlags $sharedFlags = null;
 
-    /** Whether the worker has finished its bootstrap and can run tasks. */
     public bool $ready = false;
 
     /** Whether the worker gets no more batches, because {@see stop()} or {@see end()} was called. */
@@ -58,7 +57,6 @@ final class WorkerHandle
     /** @var array<int, true> ids of the map() calls whose code was sent to the worker */
     private array $sentCodes = [];
 
-    /** Number of tasks of the worker whose outcomes have arrived. */
     public int $outcomeCount = 0;
 
     /** Time at which the worker became ready, in nanoseconds of {@see hrtime()}. */
@@ -70,7 +68,6 @@ final class WorkerHandle
     /** Memory in bytes when the worker last sent results. */
     public int $memory = 0;
 
-    /** Largest memory peak in bytes that the worker has reported. */
     public int $memoryPeak = 0;
 
     /** Last bytes of the standard error since the worker started, or since it was last idle. */
@@ -341,7 +338,6 @@ final class WorkerHandle
         return $signal === null ? 'exit code ' . ($exitCode ?? 'unknown') : "signal {$signal}";
     }
 
-    /** Returns an exception that says why the worker ended before it began a task. */
     public function failure(): WorkerStartException
     {
         $reason = $this->exitReport === '' ? 'exit(' . ($this->exit[0] ?? '') . ')' : $this->exitReport;

@@ -16,7 +16,6 @@ final class WorkerSettings
     private const DEFAULT_MAX_RESULT_BYTES = 1 << 30;
     private const MEMORY_LIMIT_DIVISOR = 4;
 
-    /** Key that signs closures. */
     public readonly string $key;
 
     public readonly int $maxResultBytes;

@@ -22,7 +22,6 @@ final class Workers implements WorkerEvents
     /** @var array<int, WorkerHandle> workers by id */
     private array $workers = [];
 
-    /** Number of workers in $workers that get no more tasks. */
     private int $endingCount = 0;
     private int $lastId = 0;
     private ?string $idleTimer = null;

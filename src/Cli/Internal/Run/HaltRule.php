@@ -17,7 +17,6 @@ final class HaltRule
     private const ALLOWED = 'never, N%, soon,CONDITION or now,CONDITION, such as soon,fail=1;'
         . ' CONDITION is fail=N, fail=N%, success=N, success=N%, done=N or done=N%';
 
-    /** Short forms of GNU parallel. */
     private const SHORT_FORMS = [
         '1' => 'soon,fail=1', '2' => 'now,fail=1', '-1' => 'soon,success=1', '-2' => 'now,success=1',
     ];

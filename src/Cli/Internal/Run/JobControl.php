@@ -96,7 +96,6 @@ final class JobControl
         $this->wait->stop();
     }
 
-    /** Ends the running jobs, and starts no more. */
     public function kill(): void
     {
         $this->isEnding = true;

@@ -19,7 +19,6 @@ final class MachineLimits
     /** Nanoseconds between two reads of the load. Jobs that start between two reads are added to the load. */
     private const LOAD_INTERVAL = 100_000_000;
 
-    /** Nanoseconds over which swapping is measured. */
     private const SWAP_INTERVAL = 1_000_000_000;
 
     /** If no job runs for this number of seconds, a report says why no job starts. */

@@ -143,7 +143,6 @@ final class PipeOptions
         );
     }
 
-    /** Returns whether {} is replaced with the name of a file that contains the block. */
     public static function insertsFileName(GivenOptions $given): bool
     {
         return $given->flag('cat') || $given->flag('fifo');

@@ -31,7 +31,6 @@ final class ResultPaths
      */
     private const ESCAPES = ['\\' => '\\\\', '/' => '\_', "\t" => '\t', "\0" => '\0'];
 
-    /** Name of the folder for a job without values. */
     private const NO_VALUE = '\0noarg';
 
     /** Stands for an empty value, as the name of a folder and in a PATH with replacement strings. */

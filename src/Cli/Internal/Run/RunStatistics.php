@@ -14,7 +14,6 @@ final class RunStatistics
     /** Number of failed jobs, including jobs without a valid command. */
     public int $failed = 0;
 
-    /** Largest number of jobs that run at once. */
     public int $concurrency = \PHP_INT_MAX;
 
     /** Number of all jobs of the run; null while the number is unknown. */

@@ -130,7 +130,6 @@ final readonly class GuzzleOptions
         );
     }
 
-    /** Returns the seconds to wait before the request. */
     public function delay(): float
     {
         $delay = $this->options['delay'] ?? 0;

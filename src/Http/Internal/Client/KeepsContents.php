@@ -27,7 +27,6 @@ trait KeepsContents
     private string $bytes = '';
     private int $offset = 0;
 
-    /** Number of discarded bytes before $bytes. */
     private int $dropped = 0;
 
     private bool $isClosed = false;

@@ -214,7 +214,6 @@ final class OriginPool
         $this->idle = $kept;
     }
 
-    /** Closes each connection as soon as no request needs it. */
     public function close(): void
     {
         $this->isClosing = true;

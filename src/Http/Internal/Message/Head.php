@@ -30,7 +30,6 @@ final class Head
     /** Whether the client allows further requests on the connection. */
     public bool $persistent = true;
 
-    /** Whether the client may wait for "100 Continue" before it sends the body. */
     public bool $expectsContinue = false;
 
     /** Returns the values of a field, joined by commas; '' when there are none. */

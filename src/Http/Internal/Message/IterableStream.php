@@ -25,7 +25,6 @@ final class IterableStream implements JoiningStream
 
     private bool $started = false;
 
-    /** Whether a fiber is running the iterator, or is suspended in the iterator. */
     private bool $running = false;
 
     /** The current piece; '' after all of it was read. */

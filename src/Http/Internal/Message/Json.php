@@ -9,7 +9,6 @@ use Spindle\Internal\JsonFault;
 
 final class Json
 {
-    /** Maximum bytes of a key that an error message shows. */
     private const MAX_KEY_BYTES = 80;
 
     /** @throws \JsonException with the path of the part that can't be encoded, if the path is known */

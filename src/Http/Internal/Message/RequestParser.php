@@ -176,7 +176,6 @@ final class RequestParser
         return $this->endOfBody() !== null;
     }
 
-    /** Returns whether a complete head was received after the current body. */
     public function holdsHead(): bool
     {
         $end = $this->endOfBody();

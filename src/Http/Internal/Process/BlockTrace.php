@@ -22,7 +22,6 @@ final readonly class BlockTrace
 {
     private const MAX_CALLERS = 10;
 
-    /** Classes that call code of the application. */
     private const CALLERS = [Connection::class, BackgroundWork::class];
 
     private const DELAY = 'Amp\delay()';
@@ -37,7 +36,6 @@ final readonly class BlockTrace
     private const DATABASE = self::POSTGRES . ' for PostgreSQL, or ' . self::MYSQL . ' for MySQL';
     private const OTHERWISE = 'If this is a long computation, run it in a Spindle\Worker\WorkerPool';
 
-    /** Non-blocking replacements of functions, by name. */
     private const FUNCTIONS = [
         'sleep' => self::DELAY,
         'usleep' => self::DELAY,
@@ -74,7 +72,6 @@ final readonly class BlockTrace
 
     private const PREFIXES = ['mysqli_' => self::MYSQL, 'pg_' => self::POSTGRES];
 
-    /** Replacements of all methods of a class, by class. */
     private const CLASSES = [
         'pdo' => self::DATABASE,
         'pdostatement' => self::DATABASE,

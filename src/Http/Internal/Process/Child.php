@@ -57,13 +57,11 @@ final class Child
     /** How the process ended or why it ends, as a clause such as "exited with 1"; '' if unknown or ended on request. */
     public string $endReason = '';
 
-    /** Whether the process reported that it has answered all requests that had arrived. */
     public bool $answeredAll = false;
 
     /** Last report of the process, {@see \Spindle\Http\HttpServerStatistics::toJson()}; null before the first one. */
     public ?string $lastStatistics = null;
 
-    /** Whether further messages of the process may arrive. */
     public bool $connected = true;
 
     /** Maximum seconds from {@see Message::Stop} until the process ends; INF for no limit. */
@@ -75,7 +73,6 @@ final class Child
     /** Time at which the process is killed if it does not serve by then. */
     private int $startDeadline = \PHP_INT_MAX;
 
-    /** Time at which the process is killed if it has not ended by then. */
     private int $endDeadline = \PHP_INT_MAX;
 
     /** Time at which the process is killed after {@see killWithReport()}; null before that call. */

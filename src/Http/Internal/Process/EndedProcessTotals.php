@@ -10,7 +10,6 @@ use Spindle\Http\Internal\Admin\Totals;
 /** Adds up the counters of all ended processes. Separate counters would need memory for each ended process. */
 final class EndedProcessTotals
 {
-    /** Maximum number of routes that are counted separately, the same as in one process. */
     private const MAX_ROUTES = 500;
 
     private Totals $totals;

@@ -64,7 +64,6 @@ final class ServingProcess
     /** Time of the last answer to a ping, by hrtime(). */
     private int $pingedAt = \PHP_INT_MAX;
 
-    /** Whether the supervisor knows why this process ends. */
     private bool $endReported = false;
 
     /** @param Driver $inheritedLoop kept in memory: its destructor would reset this process's signal handlers */

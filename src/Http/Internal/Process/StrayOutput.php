@@ -23,7 +23,6 @@ final class StrayOutput
     /** Maximum number of requests whose output one {@see report()} logs separately. */
     private const MAX_PRINTERS = 10;
 
-    /** Stands for the names of all further requests. */
     private const OTHERS = '*';
 
     /** Maximum number of log entries per time window, and nanoseconds of that window. */

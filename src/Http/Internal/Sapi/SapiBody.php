@@ -23,7 +23,6 @@ final class SapiBody
 
     public readonly ?int $length;
 
-    /** Whether the body is sent; false for a response to HEAD, for example. */
     public readonly bool $isSent;
 
     private readonly StreamInterface $stream;

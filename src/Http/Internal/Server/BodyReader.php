@@ -13,7 +13,6 @@ use Spindle\Internal\Async\Condition;
 /** Receives the bodies of a connection's requests. Before a wait, sends "100 Continue" to a client that expects it. */
 final class BodyReader
 {
-    /** Maximum bytes per read while a handler waits for a body. */
     public const READ_BYTES = 65_536;
 
     private const CONTINUE = "HTTP/1.1 100 Continue\r\n\r\n";

@@ -11,7 +11,6 @@ final class LoopLag
 {
     private const INTERVAL_SECONDS = 0.5;
 
-    /** Nanoseconds after which a measurement is dropped. */
     private const WINDOW_NANOSECONDS = 60_000_000_000;
 
     private ?string $timer = null;
@@ -59,7 +58,6 @@ final class LoopLag
         return $this->now() - $this->measuredAt > self::WINDOW_NANOSECONDS ? 0.0 : $this->last;
     }
 
-    /** Returns the maximum lag of the last minute, in seconds. */
     public function max(): float
     {
         $this->dropOld($this->now());

@@ -39,7 +39,6 @@ final class OutgoingBody
     public ?int $length = null;
     /** Whether each piece is sent as a chunk: RFC 9112, 7.1. */
     private bool $chunked = false;
-    /** Whether the response has a body. A response to HEAD has none, for example. */
     public bool $isSent = true;
 
     /** Set at the end of the {@see pieces()} if the body is longer than announced. */
@@ -50,7 +49,6 @@ final class OutgoingBody
     /** Number of bytes that were read and framed. */
     private int $sent = 0;
 
-    /** Time by hrtime() until which pieces are collected. */
     private int $collectUntil = 0;
 
     /** Number of calls of close() that have not returned. When this number becomes 0, $closed is notified. */
@@ -93,7 +91,6 @@ final class OutgoingBody
         }
     }
 
-    /** Returns whether only the end of the connection marks the end of the body. */
     public function endsByClose(): bool
     {
         return $this->isSent && $this->length === null && !$this->chunked;

@@ -226,7 +226,6 @@ final class Responder
         );
     }
 
-    /** Refuses the request that the parser is reading. */
     public function refuseMessage(int $status, string $message): void
     {
         $this->service->counters->countRefusal($status);

@@ -59,7 +59,6 @@ final class ResponseWriter
 
     private string $date = '';
 
-    /** Time by hrtime() from which the date has to be formatted again. */
     private int $dateExpiresAt = 0;
 
     /**

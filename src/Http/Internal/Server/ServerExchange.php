@@ -36,7 +36,6 @@ final class ServerExchange implements RequestExchange
 
     public bool $continueSent = false;
 
-    /** Whether bytes of the response may have been sent. */
     public bool $responseStarted = false;
 
     /** @var bool whether the request was answered or given up. A later response of the handler is dropped */
@@ -137,7 +136,6 @@ final class ServerExchange implements RequestExchange
         return LogFields::of($this->head, $this->connection->peer, $this->logFields);
     }
 
-    /** Returns whether the client waits for "100 Continue" before it sends the body. */
     public function awaitsContinue(): bool
     {
         return $this->head->expectsContinue && !$this->continueSent;

@@ -48,7 +48,6 @@ final class Service implements FileDescriptors
     /** @var array<int, ServerExchange> ended requests whose handlers have not returned */
     public array $lateExchanges = [];
 
-    /** Number of requests whose handler has not returned. */
     public int $inFlight = 0;
 
     public readonly SafeLogger $logger;

@@ -27,11 +27,9 @@ final class TimedTransport
     /** The time by hrtime() after which {@see Connection::expire()} is called. */
     public int $deadline = \PHP_INT_MAX;
 
-    /** Bytes of responses that are collected but not sent. */
     public string $outgoing = '';
     private bool $flushQueued = false;
 
-    /** The streamed response that is being sent; null for none. */
     public ?OutgoingBody $body = null;
 
     public bool $closeAfterResponse = false;

@@ -27,7 +27,6 @@ final class TestConversation implements TransportEvents
 
     private ?ResponseHead $head = null;
 
-    /** Bytes that were received, but not decoded. */
     private string $received = '';
 
     private int $bodyBytes = 0;

@@ -35,7 +35,6 @@ final class JobTermination
     private const IMMEDIATELY = 1;
     private const NEVER = \PHP_INT_MAX;
 
-    /** Seconds between SIGTERM and SIGKILL. */
     public float $gracePeriod = 2.0;
 
     /** @var array<int, LauncherJob> jobs that the pool has cancelled since the last {@see enforceLimits()}, by id */

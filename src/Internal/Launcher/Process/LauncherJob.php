@@ -12,7 +12,6 @@ final class LauncherJob
     /** Process id; 0 before the start and after the exit. With proc_open, {@see Backend::processes()} sets the id. */
     public int $pid = 0;
 
-    /** Time of the start, in seconds since 1970. */
     public float $unixStart = 0.0;
 
     /** Times of the start and of the last output, in nanoseconds of the monotonic clock. */
@@ -39,7 +38,6 @@ final class LauncherJob
     /** Peak memory of the job's own process, in bytes; 0 when unknown. */
     public int $memoryPeak = 0;
 
-    /** Captured output that was not sent to the pool. */
     public string $stdout = '';
     public string $stderr = '';
 
@@ -52,7 +50,6 @@ final class LauncherJob
     /** Whether an older job, of another lane, waits while this job starts. */
     public bool $overtakesOthers = false;
 
-    /** Whether the pool may send more input. */
     public bool $inputFollows;
 
     /** With FFI: the launcher's ends of the pipes, as descriptors; -1 for none. */

@@ -45,7 +45,6 @@ final class OutgoingFrames
         return $this->bytes === '';
     }
 
-    /** Sends the bytes for which the pool's pipe has space. */
     public function send(): void
     {
         $this->dueAt = 0;

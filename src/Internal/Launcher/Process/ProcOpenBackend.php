@@ -47,7 +47,6 @@ final class ProcOpenBackend implements Backend
 
     private int $openDescriptors = 0;
 
-    /** Nanoseconds until the next check of the jobs in $exiting. */
     private int $checkInterval = self::MIN_CHECK_NANOSECONDS;
 
     /** @var list<resource|null> handles of processes that can't be killed */

@@ -20,7 +20,6 @@ final class Spawner
     private const EACCES = 13;
     private const ENOTDIR = 20;
 
-    /** Nanoseconds for which the paths of programs are cached. */
     private const PATH_CACHE_NANOSECONDS = 1_000_000_000;
 
     /** Bytes reserved for {@see LauncherProtocol::MARKER}: name, token of the launcher, and the longest job id. */

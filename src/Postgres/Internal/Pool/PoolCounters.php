@@ -19,7 +19,6 @@ final class PoolCounters
 
     public int $lost = 0;
 
-    /** Durations of successful waits. */
     private readonly Histogram $waits;
 
     public function __construct()

@@ -26,7 +26,6 @@ final class Preparation
     /** The last exchange that may have changed the meaning of SQL texts; null once no rollback can undo the change. */
     private ?Exchange $meaningChange = null;
 
-    /** Whether the open transaction has changed the schema. */
     private bool $hasChangedSchema = false;
 
     /** Whether {@see $meaningChange} or an earlier exchange of its transaction contains an ALTER. */

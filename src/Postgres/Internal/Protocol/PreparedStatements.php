@@ -115,7 +115,6 @@ final class PreparedStatements
         return true;
     }
 
-    /** Drops all statements after the server has deallocated them. */
     public function forgetAll(): void
     {
         ++$this->clock;

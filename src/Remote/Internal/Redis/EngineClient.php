@@ -334,7 +334,6 @@ final class EngineClient
         }
     }
 
-    /** Forgets the connection in a fork, so that the fork opens another one. */
     private function forgetConnection(): void
     {
         $this->ownerPid = (int) getmypid();

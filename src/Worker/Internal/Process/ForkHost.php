@@ -27,7 +27,6 @@ final class ForkHost
      */
     private const EXIT_TIMEOUT_MILLISECONDS = 50;
 
-    /** Seconds without an event after which the host checks whether workers have exited. */
     private const CHECK_INTERVAL = 1;
 
     /** @var array<int, int> process ids by worker */

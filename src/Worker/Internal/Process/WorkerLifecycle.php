@@ -42,7 +42,6 @@ final class WorkerLifecycle
 
     private readonly int $pid;
 
-    /** Whether this worker has created its shared memory, or is creating the memory now. */
     private bool $hasSharedMemory = false;
 
     /** Whether SIGTERM has arrived during RUNNING_OWN_CODE. */

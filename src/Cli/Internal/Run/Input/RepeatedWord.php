@@ -9,7 +9,6 @@ final class RepeatedWord
 {
     public bool $hasList = false;
 
-    /** Whether an expansion in this word has a list. */
     public bool $hasInnerList = false;
 
     /**

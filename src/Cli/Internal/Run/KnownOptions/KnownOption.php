@@ -10,7 +10,6 @@ use Symfony\Component\Console\Input\InputOption;
 /** One option of `spindle run`, `spindle sem`, GNU parallel or xargs, with all its spellings. */
 final class KnownOption
 {
-    /** Width at which the help wraps the text, in columns. */
     private const TEXT_COLUMNS = 45;
 
     /**

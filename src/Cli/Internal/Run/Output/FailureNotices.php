@@ -15,7 +15,6 @@ final class FailureNotices
     private const MAX_PER_SECOND = 10;
     public const MAX_COMMAND_COLUMNS = 200;
 
-    /** Start of the current second, in seconds since the run began. */
     private float $secondStart = 0.0;
     private int $printedInSecond = 0;
     private int $notPrinted = 0;
