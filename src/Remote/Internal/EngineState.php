@@ -8,6 +8,7 @@ use Psr\Log\LoggerInterface;
 use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\Job;
 use Spindle\Remote\LeaseLostException;
 
 /** Logs when an agent's engine becomes unavailable, and when it is available again. All leases share this object. */
@@ -27,6 +28,17 @@ final class EngineState
         if (!isset($this->loggedReasons[$reason])) {
             $this->loggedReasons[$reason] = true;
             $this->logger->warning($reason);
+        }
+    }
+
+    /** Logs that the engine does not store an item, unless an outage was logged already. */
+    public function itemRefused(string $id, BrokerUnavailableException $failure): void
+    {
+        if ($this->unavailableSince === null) {
+            $this->logger->warning(
+                'An item of the job {id} could not be stored, and the agent retries: {reason}',
+                ['id' => Job::givenId($id), 'reason' => $failure->getMessage()],
+            );
         }
     }
 

@@ -6,6 +6,7 @@ namespace Spindle\Remote\Internal;
 
 use Amp\CancelledException;
 use Spindle\Internal\Clock;
+use Spindle\Remote\BrokerUnavailableException;
 
 /** Stores the items of a generator task in the engine. Waits while as many items or bytes wait for a reader as may. */
 final class ItemStore
@@ -19,8 +20,14 @@ final class ItemStore
     /** Maximum seconds of a request that count for the task's time limit. In a longer request, the task has to wait. */
     private const MAX_COUNTED_SECONDS = 0.1;
 
+    /** Number of the failed attempt to store an item that is logged. Before it, the heartbeat may log an outage. */
+    private const LOGGED_FAILURE = 5;
+
     /** @var list<int> sizes of the last MAX_UNTAKEN_ITEMS items in bytes */
     private array $sizes = [];
+
+    /** Number of failed attempts of the running request. */
+    private int $failureCount = 0;
 
     /** @param \Generator<mixed, mixed, mixed, mixed>|null $items encoded items; null once the task must end */
     public function __construct(
@@ -123,17 +130,25 @@ final class ItemStore
         $first = $frames === [] ? 0 : $this->job->itemCount ?? 0;
         $this->job->pauseTimeLimit();
         $begin = Clock::now();
+        $this->failureCount = 0;
         $untakenCount = ReconnectBackoff::retry(\INF, function () use ($first, $frames): ?int {
             $this->job->throwIfRequested();
+            try {
+                return $this->run->broker->putItems(
+                    $this->run->queue,
+                    $this->run->owner,
+                    $this->job->delivery->id,
+                    $this->job->delivery->claimNumber,
+                    $first,
+                    $frames,
+                );
+            } catch (BrokerUnavailableException $failure) {
+                if (++$this->failureCount === self::LOGGED_FAILURE) {
+                    $this->run->engine->itemRefused($this->job->delivery->id, $failure);
+                }
 
-            return $this->run->broker->putItems(
-                $this->run->queue,
-                $this->run->owner,
-                $this->job->delivery->id,
-                $this->job->delivery->claimNumber,
-                $first,
-                $frames,
-            );
+                throw $failure;
+            }
         });
         $counted = min(Clock::now() - $begin, self::MAX_COUNTED_SECONDS);
         $this->job->resumeTimeLimit($counted);

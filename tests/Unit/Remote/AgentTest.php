@@ -79,6 +79,9 @@ final class AgentTest extends TidyTestCase
     /** Seconds that the engine needs to store an item of {@see serveItems()}. */
     private float $putDuration = 0.0;
 
+    /** Whether the engine's memory is full, so that it stores no items. */
+    private bool $isFull = false;
+
     /** Whether the engine refuses requests. */
     private bool $isRefused = false;
 
@@ -779,6 +782,28 @@ final class AgentTest extends TidyTestCase
         self::assertSame(200, $count);
     }
 
+    public function testAnItemThatTheEngineDoesNotStoreIsLoggedOnce(): void
+    {
+        $log = new RecordedLog();
+        $count = 0;
+        $this->serveItems(0.0, function (\Generator $items) use (&$count): void {
+            foreach ($items as $_) {
+                if (++$count === 1) {
+                    $this->isFull = true;
+                    delay(30.0);
+                    $this->isFull = false;
+                }
+            }
+        }, log: $log);
+
+        self::assertSame(200, $count);
+        self::assertSame(
+            ['warning: An item of the job generator could not be stored, and the agent retries: '
+                . 'The engine at localhost is not available: its memory is full'],
+            $log->lines('warning'),
+        );
+    }
+
     public function testTheTimeLimitOfAGeneratorIncludesShortRequestsForItsItems(): void
     {
         $this->putDuration = 0.05;
@@ -952,8 +977,12 @@ final class AgentTest extends TidyTestCase
      * @param \Closure(\Generator<mixed, mixed, mixed, mixed>, MemoryBroker): void $reader gets the agent's broker, too
      * @param (\Closure(\Closure(mixed): void): \Generator<int, string, mixed, string>)|null $task another task
      */
-    private function serveItems(float $seconds, \Closure $reader, ?\Closure $task = null): void
-    {
+    private function serveItems(
+        float $seconds,
+        \Closure $reader,
+        ?\Closure $task = null,
+        ?RecordedLog $log = null,
+    ): void {
         $engine = new MemoryEngine();
         $pool = self::createStub(Executor::class);
         $create = static function (\Closure $report) use ($pool, $seconds, $task): Executor {
@@ -980,12 +1009,15 @@ final class AgentTest extends TidyTestCase
                 $memory,
             ): ?int {
                 delay($this->putDuration);
+                if ($this->isFull && $frames !== []) {
+                    throw BrokerUnavailableException::at('localhost', 'its memory is full');
+                }
 
                 /** @var list<string> $frames */
                 return $memory->putItems($queue, $owner, $id, $claim, $offset, $frames);
             },
         );
-        $agent = new Agent($broker, 'queue', 2, $keys, createPool: $create);
+        $agent = new Agent($broker, 'queue', 2, $keys, logger: $log, createPool: $create);
         $ended = async($agent->run(...));
         $options = new RemoteOptions(timeout: 1.0);
         $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys, JobRetryPolicy::none(), $options);
