@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Amp\CancelledException;
+use Revolt\EventLoop;
 use Spindle\Internal\Clock;
+use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerUnavailableException;
 
 /** Stores the items of a generator task in the engine. Waits while as many items or bytes wait for a reader as may. */
@@ -16,6 +18,9 @@ final class ItemStore
 
     /** Seconds between two checks for taken items, in case the message about them is lost. */
     private const CHECK_INTERVAL = 1.0;
+
+    /** Seconds without a request after which the agent asks whether a reader wants the next item. */
+    private const MAX_UNCHECKED_SECONDS = 5.0;
 
     /** Maximum seconds of a request that count for the task's time limit. In a longer request, the task has to wait. */
     private const MAX_COUNTED_SECONDS = 0.1;
@@ -28,6 +33,11 @@ final class ItemStore
 
     /** Number of failed attempts of the running request. */
     private int $failureCount = 0;
+
+    private int $putCount = 0;
+
+    /** Time of {@see Clock::now()} at which the engine last answered whether a reader wants items. */
+    private float $checkedAt = 0.0;
 
     /** @param \Generator<mixed, mixed, mixed, mixed>|null $items encoded items; null once the task must end */
     public function __construct(
@@ -46,6 +56,7 @@ final class ItemStore
      */
     public function send(): string
     {
+        $timer = EventLoop::unreference(EventLoop::repeat(self::MAX_UNCHECKED_SECONDS, $this->checkReader(...)));
         try {
             $result = $this->sendItems();
         } catch (\Throwable $failure) {
@@ -53,10 +64,27 @@ final class ItemStore
             $this->endTask();
 
             throw $failure;
+        } finally {
+            EventLoop::cancel($timer);
         }
         $this->endTask();
 
         return $result;
+    }
+
+    /** Cancels the job if its reader has left while the task computes its next item. */
+    private function checkReader(): void
+    {
+        if ($this->putCount > 0 || Clock::now() - $this->checkedAt < self::MAX_UNCHECKED_SECONDS) {
+            return;
+        }
+        try {
+            $this->put([]);
+        } catch (CancelledException) {
+            $this->job->cancel();
+        } catch (BrokerException) {
+            // The next request of sendItems() or of the heartbeat has the same failure.
+        }
     }
 
     private function endTask(): void
@@ -131,6 +159,7 @@ final class ItemStore
         $this->job->pauseTimeLimit();
         $begin = Clock::now();
         $this->failureCount = 0;
+        ++$this->putCount;
         $untakenCount = ReconnectBackoff::retry(\INF, function () use ($first, $frames): ?int {
             $this->job->throwIfRequested();
             try {
@@ -150,7 +179,9 @@ final class ItemStore
                 throw $failure;
             }
         });
-        $counted = min(Clock::now() - $begin, self::MAX_COUNTED_SECONDS);
+        --$this->putCount;
+        $this->checkedAt = Clock::now();
+        $counted = min($this->checkedAt - $begin, self::MAX_COUNTED_SECONDS);
         $this->job->resumeTimeLimit($counted);
         $this->job->throwIfRequested();
         if ($untakenCount === null) {

@@ -685,6 +685,40 @@ final class AgentTest extends TidyTestCase
         $ended->await();
     }
 
+    /** @param bool $isDropped whether the reader drops the generator; otherwise, the reader's process disconnects */
+    #[TestWith([true])]
+    #[TestWith([false])]
+    public function testAGeneratorWithoutAnItemEndsSoonAfterItsReaderHasLeft(bool $isDropped): void
+    {
+        $pool = self::createStub(Executor::class);
+        $submit = static fn(callable $task, Cancellation $cancellation): Future => Future::complete(
+            (static function () use ($cancellation): \Generator {
+                yield serialize([0, 'item']);
+                delay(3600.0, cancellation: $cancellation);
+            })(),
+        );
+        $pool->method('submit')->willReturnCallback($submit);
+        $engine = new MemoryEngine();
+        $agent = $this->agent($engine, static fn(): Executor => $pool);
+        $ended = async($agent->run(...));
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', new SigningKeys([AgentProgram::KEY]));
+        $executor->dispatch(static fn(): int => 1, id: 'id');
+        $items = $executor->attach('id')->await();
+        self::assertInstanceOf(\Generator::class, $items);
+        self::assertSame('item', $items->current());
+        delay(60.0);
+        self::assertSame(JobStatus::Running, $executor->status('id'));
+        if (!$isDropped) {
+            $executor->kill();
+        }
+        unset($items);
+        $other = new RemoteExecutor(new MemoryBroker($engine), 'queue', new SigningKeys([AgentProgram::KEY]));
+        delay(20.0);
+        self::assertSame(JobStatus::Cancelled, $other->status('id'));
+        $agent->close();
+        $ended->await();
+    }
+
     public function testTheTimeLimitDoesNotIncludeTheTimeUntilALargeOutcomeIsRead(): void
     {
         $this->duration = 5.0;
