@@ -42,7 +42,7 @@ final class AgentPools
     /** Seconds from the start of an attempt to its end, for each job that has run. */
     private readonly Histogram $durations;
 
-    /** Seconds in which a job was claimable, or claimed and not started, before an attempt. */
+    /** Seconds in which a job was claimable before an attempt. */
     private readonly Histogram $waits;
 
     /** Helper that kills the agent's processes shortly before the lease ends; started only if `$isGuarded`. */
@@ -79,7 +79,7 @@ final class AgentPools
     {
         if ($job->startedAt !== null && $settlement->kind !== SettlementKind::Release) {
             $this->durations->add(Clock::now() - $job->startedAt);
-            $this->waits->add($job->waitedUntil($job->startedAt));
+            $this->waits->add($job->delivery->waitedSeconds);
         }
     }
 

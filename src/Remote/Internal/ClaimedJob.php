@@ -31,8 +31,6 @@ final class ClaimedJob implements Cancellation
     /** Time of {@see Clock::now()} at which the pool has last received the job; null before that. */
     public ?float $startedAt = null;
 
-    private readonly float $claimedAt;
-
     public bool $isGivenBack = false;
 
     private readonly DeferredCancellation $cancellation;
@@ -67,13 +65,6 @@ final class ClaimedJob implements Cancellation
         public readonly int $sequenceNumber,
     ) {
         $this->cancellation = new DeferredCancellation();
-        $this->claimedAt = Clock::now();
-    }
-
-    /** Returns for how many seconds the job was claimable, or claimed and not started, before the given time. */
-    public function waitedUntil(float $startedAt): float
-    {
-        return $this->delivery->waitedSeconds + $startedAt - $this->claimedAt;
     }
 
     /** Returns the number of this attempt, starting at 1. A claim that was given back is not an attempt. */

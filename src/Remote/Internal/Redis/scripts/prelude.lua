@@ -420,7 +420,7 @@ local function encodeDelivery(id, record, frame, maxFrame)
   if (record[11] or '') ~= '' and record[11] ~= record[7] then flags = flags % REFUSAL + MAX_REFUSALS * REFUSAL end
   if #frame > maxFrame then flags, content = flags + TOO_LARGE, tostring(#frame) end
   local postponed = record[14] and math.max(0, math.floor((now - record[14]) / 1000)) or 0
-  local claimable = string.match(record[9] or '', '^%d+') or now -- an entry's id begins with its time
+  local claimable = tonumber(string.sub(record[9] or '', 1, 13)) or now -- an entry's id begins with its time
   local waited = math.max(0, math.min(0xffffffff, (record[10] or now) - claimable))
   return struct.pack(
     '<Bc0I4I4I4BI4I4I4c0', #id, id, record[1], record[2], record[3], flags, postponed, waited, #content, content
