@@ -95,7 +95,7 @@ final class Sapi
             );
         }
         $exchange->isHandled = true;
-        self::sendAndAwaitWork($response, $body);
+        self::sendAndAwaitWork($response, $body, $exchange, $application->logger);
     }
 
     /** Ends the output buffers above a level, including those of the handler. Returns false if one can't be removed. */
@@ -163,12 +163,21 @@ final class Sapi
         $body->send();
     }
 
-    private static function sendAndAwaitWork(ResponseInterface $response, SapiBody $body): void
-    {
+    /** PHP logs an exception that ends the script, but does not name the request. So this method logs it as well. */
+    private static function sendAndAwaitWork(
+        ResponseInterface $response,
+        SapiBody $body,
+        SapiExchange $exchange,
+        LoggerInterface $logger,
+    ): void {
         $isSent = false;
         try {
             self::send($response, $body);
             $isSent = true;
+        } catch (\Throwable $failure) {
+            HandlerFailure::answer($failure, $exchange->logFields(), $logger, responseStarted: true);
+
+            throw $failure;
         } finally {
             self::finishWork($isSent, BackgroundWork::awaitEnd(...));
         }

@@ -20,8 +20,11 @@ final class BuiltInHost extends Assert
     /** Path of PHP's error log. */
     public readonly string $log;
 
-    /** @param bool $logs whether errors go to the log; they are displayed, too, which must not change the body */
-    public function __construct(bool $logs = false)
+    /**
+     * @param bool $logs whether errors go to the log; they are displayed, too, which must not change the body
+     * @param string $logger code of the application's logger; '' for none
+     */
+    public function __construct(bool $logs = false, string $logger = '')
     {
         $this->log = $this->path('error.log');
         $page = $this->frontController();
@@ -29,6 +32,11 @@ final class BuiltInHost extends Assert
             $settings = "ini_set('display_errors', '1'); ini_set('log_errors', '1');"
                 . " ini_set('error_log', '{$this->log}');";
             file_put_contents($page, str_replace('<?php', "<?php {$settings}", (string) file_get_contents($page)));
+        }
+        if ($logger !== '') {
+            $run = "Sapi::run(new Spindle\\Http\\Application(require \\1, logger: {$logger}))";
+            $code = preg_replace('/Sapi::run\((.*)\)/', $run, (string) file_get_contents($page));
+            file_put_contents($page, $code);
         }
         $this->address = substr($this->startBuiltIn($page), \strlen('http://'), -\strlen('/page'));
     }

@@ -51,6 +51,30 @@ final class BuiltInServerTest extends AppContract
         );
     }
 
+    public function testTheErrorThatEndsAnAnswerIsInTheLogOfTheApplication(): void
+    {
+        $this->own = new BuiltInHost(logs: true, logger: <<<'PHP'
+            new class extends Psr\Log\AbstractLogger {
+                public function log($level, $message, array $context = []): void
+                {
+                    error_log("{$level} of {$context['target']}: {$message}");
+                }
+            }
+            PHP);
+        $log = $this->own->log;
+        try {
+            $this->ask('GET', '/short');
+            self::fail('It is taken for whole');
+        } catch (\UnexpectedValueException) {
+        }
+        $entry = 'error of /short: The handler of {method} {target} failed:'
+            . ' The response body has 12 bytes instead of the announced 100';
+        Eventually::holds(
+            static fn(): bool => substr_count(implode(Text::lines($log)), $entry) === 1,
+            'the log has it',
+        );
+    }
+
     public function testABodyLongerThanItsLengthIsInPhpsLog(): void
     {
         $this->own = new BuiltInHost(logs: true);
