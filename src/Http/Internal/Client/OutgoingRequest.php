@@ -160,8 +160,8 @@ final readonly class OutgoingRequest
     /**
      * Rewinds a body that an earlier request or a logger has read.
      *
-     * @throws UnreadableBodyException also when the body was closed, or is an {@see IterableStream} that an earlier
-     *     request has read
+     * @throws UnreadableBodyException also when the body was closed, or can't be rewound after an earlier request has
+     *     read an {@see IterableStream} or all of another stream
      */
     public function beginBody(): void
     {
@@ -173,6 +173,9 @@ final readonly class OutgoingRequest
                 }
                 if (!$body->isReadable()) { // a closed stream would look like an empty body
                     throw new \LogicException('it was closed, or is not readable');
+                }
+                if (!$body->isSeekable() && $body->eof() && $body->tell() > 0) {
+                    throw new \LogicException('it was already read to its end; create a new body for each request');
                 }
             });
         }

@@ -206,6 +206,23 @@ final class HttpClientTest extends TestCase
         self::assertSame(3, $requests);
     }
 
+    public function testAForeignStreamThatCanNotBeReadAgainIsNotSentTwice(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response
+            => Response::text((string) $request->getBody()));
+        $pipe = popen('printf text', 'r');
+        \assert($pipe !== false);
+        foreach ([Utils::streamFor(new \ArrayIterator(['te', 'xt'])), Stream::create($pipe)] as $body) {
+            self::assertSame('text', (string) $this->http()->request('POST', $this->url(), body: $body)->getBody());
+            try {
+                $this->http()->request('POST', $this->url(), body: $body);
+                self::fail('the rest of a body was sent');
+            } catch (InvalidRequestException $failure) {
+                self::assertStringContainsString('it was already read to its end', $failure->getMessage());
+            }
+        }
+    }
+
     public function testALargeBodyIsStreamedInBothDirections(): void
     {
         $repeat = static function (ServerRequestInterface $request): \Generator {
