@@ -6,6 +6,7 @@ namespace Spindle\Postgres\Internal;
 
 use Amp\DeferredCancellation;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\FiberQueue;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\QueryException;
 use Spindle\Postgres\Reconnected;
@@ -17,6 +18,9 @@ final class ListeningGroup
 {
     /** Number of events that are passed on before the loops get time to read them. */
     private const MAX_AT_ONCE = 100;
+
+    /** Number of loops that end in one turn of the event loop: {@see FiberQueue::MAX_RESUMED_AT_ONCE}. */
+    private const MAX_ENDED_AT_ONCE = 64;
 
     /** @var array<int, NotificationReader> by object id */
     private array $readers = [];
@@ -102,8 +106,11 @@ final class ListeningGroup
         } catch (\Throwable $failure) {
         }
         $this->end->cancel();
-        foreach ($this->readers as $reader) {
-            $reader->end($failure);
+        foreach (array_chunk($this->readers, self::MAX_ENDED_AT_ONCE) as $readers) {
+            foreach ($readers as $reader) {
+                $reader->end($failure);
+            }
+            (new Condition())->waitFor(0.0);
         }
     }
 

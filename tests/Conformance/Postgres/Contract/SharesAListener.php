@@ -193,6 +193,22 @@ trait SharesAListener
         }
     }
 
+    public function testTheTracesOfManyKilledSharedLoopsAreShort(): void
+    {
+        $pool = $this->pool(1);
+        $received = [[]];
+        $loops = array_map(static fn(): Future => self::reading($pool, 'a', $received[0]), range(1, 300));
+        $this->awaitShared($pool, $received);
+        $pool->kill();
+        $lengths = array_map(
+            static fn(Future $loop): int
+                => \count(self::thrown(ConnectionClosedException::class, $loop->await(...))->getTrace()),
+            $loops,
+        );
+
+        self::assertLessThan(400, max($lengths));
+    }
+
     public function testSharedLoopsOutliveTheirPool(): void
     {
         $received = [];
