@@ -50,7 +50,7 @@ final class SessionChanges
         . self::STATEMENT_START
         . '(?:(?:SET|RESET)(?!'
         . self::OTHER_SETTING
-        . ')|DISCARD|DO|CREATE|ALTER|DROP|GRANT|REVOKE|IMPORT)\b'
+        . ')|DISCARD|DO|CREATE|ALTER|DROP|GRANT|REVOKE|IMPORT|EXPLAIN(?=\b.*\b(?:CREATE|INTO)\b))\b'
         . '|\bSET_CONFIG\b(?!\s*+\(\s*+\'(?!(?:' . self::MEANING_SETTINGS . ')\')[\w.]+\'\s*+,)'
         . '|\b(?:CREATE|INTO|LOCAL|GLOBAL|REPLACE)' . SqlText::BLANK . '+TEMP(?:ORARY)?\b|\bPG_TEMP\b|\bU&"|'
         . self::SETTINGS_UPDATE

@@ -82,6 +82,7 @@ final class SessionChangesTest extends TestCase
             "SELECT set_config(name, 'a', true) FROM t",
             'CREATE TEMP TABLE a ()', 'CREATE LOCAL /* a */ TEMPORARY TABLE a ()',
             'CREATE OR REPLACE TEMP VIEW a AS SELECT 1', 'SELECT 1 INTO TEMP a', 'CREATE TABLE pg_temp.a ()',
+            'EXPLAIN ANALYZE CREATE TABLE a AS SELECT 1', "explain (analyze)\nselect 1 into a",
             "SET TIME ZONE 'UTC'", 'set local time zone LOCAL', 'SET TimeZone TO a', 'RESET TIME ZONE',
             "SELECT set_config('timezone', 'a', true)", "SET DateStyle = 'ISO, DMY'", 'SET IntervalStyle = a',
             'SET array_nulls = off', "SET lc_monetary = 'a'", 'SET xmloption = document', 'SET XML OPTION DOCUMENT',
