@@ -93,6 +93,31 @@ final class PharTest extends TestCase
         self::assertOutcome(0, "0\n1\n", $run);
     }
 
+    public function testPoolsRunFromWithinAPharThatDoesNotUnpackItself(): void
+    {
+        $script = $this->file('pools.php', <<<'PHP'
+            <?php
+            use Spindle\Command\Command;
+            use Spindle\Command\CommandPool;
+            use Spindle\Worker\WorkerContext;
+            use Spindle\Worker\WorkerPool;
+            use Spindle\Worker\WorkerPoolOptions;
+
+            require "phar://{$argv[1]}/vendor/autoload.php";
+            echo (new CommandPool(1))->execute(Command::of('echo', 'command'))->stdout();
+            foreach ([WorkerContext::Process, WorkerContext::Fork] as $context) {
+                $pool = new WorkerPool(1, options: new WorkerPoolOptions(context: $context));
+                $file = $pool->submit(static fn(): string => (new ReflectionClass(WorkerPool::class))->getFileName());
+                echo str_replace($argv[1], 'PHAR', $file->await()), "\n";
+            }
+            PHP);
+
+        $pools = $this->execute([$script, self::built()]);
+
+        $file = "phar://PHAR/src/Worker/WorkerPool.php\n";
+        self::assertOutcome(0, "command\n{$file}{$file}", $pools);
+    }
+
     public function testItServesWithSeveralProcesses(): void
     {
         $this->file('app.php', <<<'PHP'

@@ -10,8 +10,8 @@ use Spindle\LauncherException;
 /** Finds PHP's command-line binary for helper processes. Under FPM and similar SAPIs, PHP_BINARY is another program. */
 final class PhpBinary
 {
-    /** Extensions that launchers use if they are available, by file name without `.so`. */
-    private const EXTENSIONS = ['ffi' => 'FFI', 'posix' => 'posix', 'pcntl' => 'pcntl'];
+    /** Extensions that launchers use if they are available: file names without `.so`. */
+    private const EXTENSIONS = ['ffi', 'posix', 'pcntl'];
 
     /**
      * @param string|null $given   path that the caller has set; null to search for the binary
@@ -61,13 +61,24 @@ final class PhpBinary
             '-n', '-d', 'display_errors=stderr', '-d', 'display_startup_errors=0', '-d', 'log_errors=0',
             '-d', 'memory_limit=-1', '-d', 'ffi.enable=1', '-d', "extension_dir={$directory}",
         ];
-        foreach (self::EXTENSIONS as $file => $name) {
+        $isInPhar = str_starts_with(__FILE__, 'phar://');
+        foreach ([...self::EXTENSIONS, ...($isInPhar ? ['phar'] : [])] as $file) {
             if (Warnings::suppressed(static fn(): bool => is_file("{$directory}/{$file}.so"))) {
                 array_push($options, '-d', "extension={$file}");
             }
         }
 
         return $options;
+    }
+
+    /**
+     * Returns arguments that make PHP run a file. As its main script, PHP accepts no file in a phar.
+     *
+     * @return list<string>
+     */
+    public static function script(string $file): array
+    {
+        return str_starts_with($file, 'phar://') ? ['-r', 'require ' . var_export($file, true) . ';'] : [$file];
     }
 
     private static function openBasedirHint(): string

@@ -40,7 +40,8 @@ final class ProcessContext implements Context, LauncherEvents
         array $options,
         private readonly float $gracePeriod,
     ) {
-        $this->command = [PhpBinary::find($php, 'WorkerPoolOptions'), ...$options, __DIR__ . '/Process/main.php'];
+        $main = PhpBinary::script(__DIR__ . '/Process/main.php');
+        $this->command = [PhpBinary::find($php, 'WorkerPoolOptions'), ...$options, ...$main];
         if (str_contains(implode('', $this->command), "\0")) { // in a RUN frame, NUL separates the arguments
             throw new \ValueError(
                 'The command line of a worker contains a NUL byte. Check the ini setting memory_limit',
