@@ -78,13 +78,15 @@ final class WorkerSettings
         ];
     }
 
-    /** @return list<string> options of a worker's PHP: the php.ini file of this process (if CLI), and memory_limit */
+    /** @return list<string> options of a worker's PHP: the php.ini files of this process (if CLI), and memory_limit */
     public function phpOptions(): array
     {
         $file = php_ini_loaded_file();
-        $options = $file === false && php_ini_scanned_files() === false ? ['-n'] : [];
-        if ($file !== false && \PHP_SAPI === 'cli') {
-            $options = ['-c', $file];
+        $isCli = \PHP_SAPI === 'cli';
+        // With both -n and -c, PHP reads the file of -c, but no further files, such as those of a folder conf.d.
+        $options = php_ini_scanned_files() === false && ($file === false || $isCli) ? ['-n'] : [];
+        if ($file !== false && $isCli) {
+            array_push($options, '-c', $file);
         }
         $limit = $this->options->memoryLimit ?? \ini_get('memory_limit');
 
