@@ -101,6 +101,35 @@ final class RunStatisticsTest extends TestCase
         self::assertCount(3, $console);
     }
 
+    public function testALogOfALongRunHasALineAMinuteAndOneAtTheEnd(): void
+    {
+        self::assertSame([60, 9, 1], $this->linesPerMinute(isForPrograms: false));
+        self::assertSame([60, 60, 60], $this->linesPerMinute(isForPrograms: true));
+    }
+
+    /** @return list<int> numbers of lines in the first, the seventh and the 120th minute */
+    private function linesPerMinute(bool $isForPrograms): array
+    {
+        $console = new RecordedLines();
+        $progress = new LineProgress($console, $isForPrograms);
+        $statistics = $this->statistics(0, 0, 10_000, 10_000);
+        $lines = [];
+        for ($minute = 1; $minute <= 120; ++$minute) {
+            $before = \count($console);
+            for ($second = 0; $second < 60; ++$second) {
+                $this->freeze(1.0);
+                ++$statistics->succeeded;
+                $progress->show($statistics);
+            }
+            $lines[$minute] = \count($console) - $before;
+        }
+        $before = \count($console);
+        $progress->finish($statistics);
+        self::assertSame(1, \count($console) - $before);
+
+        return [$lines[1], $lines[7], $lines[120]];
+    }
+
     private function statistics(int $succeeded, int $failed, int $started, ?int $total): RunStatistics
     {
         $statistics = new RunStatistics();

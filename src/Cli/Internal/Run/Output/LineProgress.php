@@ -9,10 +9,17 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\RunStatistics;
 use Spindle\Command\CommandResult;
 
-/** Writes one line per second while the statistics change, for logs and for programs. */
+/** Writes one line per second while the statistics change, for programs; fewer lines for logs of long runs. */
 final class LineProgress implements Progress
 {
+    /** Limits for the pause between two lines for logs: a share of the run time so far, and a time in seconds. */
+    private const PAUSE_SHARE = 1 / 60;
+    private const MAX_PAUSE = 60.0;
+
     private string $lastState = '';
+
+    /** Time from which a line may be written, in seconds since the run began. */
+    private float $nextAt = 0.0;
 
     /** Null for JSON, because the program that reads the lines expects only JSON objects with statistics. */
     private readonly ?FailureNotices $notices;
@@ -42,10 +49,12 @@ final class LineProgress implements Progress
 
     public function show(RunStatistics $statistics): void
     {
-        $this->notices?->summarise($statistics->elapsed());
+        $elapsed = $statistics->elapsed();
+        $this->notices?->summarise($elapsed);
         $state = "{$statistics->submitted} {$statistics->doneCount()} {$statistics->total}";
-        if ($state !== $this->lastState) {
+        if ($state !== $this->lastState && $elapsed >= $this->nextAt) {
             $this->lastState = $state;
+            $this->nextAt = $this->json ? 0.0 : $elapsed + min(self::MAX_PAUSE, $elapsed * self::PAUSE_SHARE);
             $this->console->writeLine($this->json ? self::json($statistics) : self::plain($statistics));
         }
     }
@@ -53,7 +62,7 @@ final class LineProgress implements Progress
     public function finish(RunStatistics $statistics): void
     {
         $this->notices?->summarise(\INF);
-        $this->lastState = '';
+        [$this->lastState, $this->nextAt] = ['', 0.0];
         $this->show($statistics);
     }
 
