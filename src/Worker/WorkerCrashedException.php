@@ -101,7 +101,7 @@ final class WorkerCrashedException extends TaskException
     {
         return match ($signal) {
             9 => ' (KILL; the kernel sends it when memory runs out)',
-            11 => ' (SEGV)',
+            11 => ' (SEGV): PHP crashed, for example in an endless recursion',
             15 => ' (TERM)',
             default => '',
         };

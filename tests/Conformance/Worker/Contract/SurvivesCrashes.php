@@ -387,7 +387,12 @@ trait SurvivesCrashes
             'died of a fatal error: no configuration in ' . __FILE__ . ':' . (__LINE__ - 3),
         ];
         yield 'KILL' => [static fn() => WorkerTasks::dieOf(9), null, 9, 'by signal 9 (KILL'];
-        yield 'SEGV' => [static fn() => WorkerTasks::dieOf(11), null, 11, 'by signal 11 (SEGV)'];
+        yield 'SEGV' => [
+            static fn() => WorkerTasks::dieOf(11),
+            null,
+            11,
+            'by signal 11 (SEGV): PHP crashed, for example in an endless recursion; ',
+        ];
     }
 
     /**
