@@ -40,6 +40,10 @@ trait ResultSizes
             '100001 bytes long, more than the 100000 of WorkerPoolOptions::$maxResultBytes',
             $refused->what,
         );
+        self::assertSame(
+            'send less, such as the path of a file, or raise the limit (spindle work --max-result)',
+            $refused->advice,
+        );
         self::assertUsable($pool);
     }
 

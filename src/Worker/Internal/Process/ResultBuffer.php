@@ -136,7 +136,11 @@ final class ResultBuffer
     {
         $limit = "the {$this->maxResultBytes} of WorkerPoolOptions::\$maxResultBytes";
 
-        return UnserializableException::at($path, "{$size} bytes long, more than {$limit}");
+        return UnserializableException::at(
+            $path,
+            "{$size} bytes long, more than {$limit}",
+            advice: 'send less, such as the path of a file, or raise the limit (spindle work --max-result)',
+        );
     }
 
     private function pack(int $kind, string $bytes): void
