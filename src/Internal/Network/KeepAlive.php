@@ -9,17 +9,16 @@ use Spindle\Internal\Warnings;
 /** Enables TCP keepalive, so that the kernel notices a dead peer on a silent connection. Needs ext-sockets. */
 final class KeepAlive
 {
-    /** TCP_KEEPIDLE: seconds without a byte until the first probe. */
     private const IDLE_SECONDS = 60;
 
-    /** TCP_KEEPINTVL: seconds between two probes. */
-    private const INTERVAL_SECONDS = 10;
-
-    /** TCP_KEEPCNT: number of unanswered probes after which the connection is lost. */
-    private const MAX_PROBES = 6;
-
-    /** @param resource $stream a TCP connection; errors are ignored */
-    public static function set($stream): void
+    /**
+     * Errors are ignored.
+     *
+     * @param resource $stream   a TCP connection, or a listening socket, whose connections inherit the options
+     * @param int      $interval seconds between two probes, which begin after IDLE_SECONDS without a byte
+     * @param int      $probes   number of unanswered probes after which the connection is lost
+     */
+    public static function set($stream, int $interval = 10, int $probes = 6): void
     {
         if (!\extension_loaded('sockets')) {
             return;
@@ -31,8 +30,8 @@ final class KeepAlive
         $options = [[\SOL_SOCKET, \SO_KEEPALIVE, 1]];
         foreach ([
             'TCP_KEEPIDLE' => self::IDLE_SECONDS,
-            'TCP_KEEPINTVL' => self::INTERVAL_SECONDS,
-            'TCP_KEEPCNT' => self::MAX_PROBES,
+            'TCP_KEEPINTVL' => $interval,
+            'TCP_KEEPCNT' => $probes,
         ] as $name => $value) {
             $option = \defined($name) ? \constant($name) : null;
             if (\is_int($option)) {

@@ -7,6 +7,7 @@ namespace Spindle\Http\Internal\Server;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\ListenException;
 use Spindle\Internal\Network\CloseOnExec;
+use Spindle\Internal\Network\KeepAlive;
 use Spindle\Internal\Warnings;
 
 /** Opens listening sockets, and removes the files of Unix sockets. */
@@ -14,12 +15,6 @@ final class Listeners
 {
     /** Maximum connections that the kernel queues for a busy server, unless net.core.somaxconn is lower. */
     private const BACKLOG = 4_096;
-
-    /**
-     * TCP_KEEPIDLE, TCP_KEEPINTVL and TCP_KEEPCNT of tcp(7). After 60 s without bytes, the kernel sends a probe every
-     * 15 s. After four probes without answer, it drops the connection: the client's machine is off or unreachable.
-     */
-    private const KEEPALIVE_OPTIONS = [4 => 60, 5 => 15, 6 => 4];
 
     /** Maximum port. PHP would treat 65,536 as port 0, which stands for any free port. */
     private const MAX_PORT = 65_535;
@@ -119,23 +114,11 @@ final class Listeners
             throw ListenException::because($address, Warnings::socketReason($warning));
         }
         stream_set_blocking($socket, false);
-        $scheme === 'unix' ? UnixSocketFile::recordCreated($rest) : self::keepAlive($socket);
+        $scheme === 'unix' ? UnixSocketFile::recordCreated($rest) : KeepAlive::set($socket, 15, 4);
 
         return [
             "{$scheme}://" . ($scheme === 'unix' ? $rest : (string) stream_socket_get_name($socket, false)),
             $socket,
         ];
-    }
-
-    /** @param resource $socket listening socket; its connections inherit the options */
-    private static function keepAlive($socket): void
-    {
-        $socket = \extension_loaded('sockets') ? socket_import_stream($socket) : false;
-        if ($socket !== false) {
-            socket_set_option($socket, \SOL_SOCKET, \SO_KEEPALIVE, 1);
-            foreach (\PHP_OS_FAMILY === 'Linux' ? self::KEEPALIVE_OPTIONS : [] as $option => $value) {
-                socket_set_option($socket, \SOL_TCP, $option, $value);
-            }
-        }
     }
 }
