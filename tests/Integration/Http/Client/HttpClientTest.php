@@ -753,10 +753,8 @@ final class HttpClientTest extends TestCase
         $http = $this->http();
         $send = fn(): string => (string) $http->request('POST', $this->url(), body: $body)->getBody();
 
-        self::assertSame(
-            array_fill(0, 3, md5($bytes)),
-            await([async($send), async($send), async($send)]),
-        );
+        $answers = await([async($send), async($send), async($send)]); // in the order of their arrival
+        self::assertSame(array_fill(0, 3, md5($bytes)), array_values($answers));
     }
 
     public function testPiecesOfABodyAreSentBeforeEachWaitOfTheIterator(): void
