@@ -113,11 +113,17 @@ final class LoadedFiles
     }
 
     /** Returns the path of the phar for a file in a phar: the file has older times, from before it was packed. */
-    private static function path(string $file): string
+    public static function path(string $file): string
     {
-        $isInArchive = str_starts_with($file, 'phar://') && preg_match('~^phar://(.+?\.phar)/~', $file, $archive) === 1;
+        if (!str_starts_with($file, 'phar://')) {
+            return $file;
+        }
+        $path = substr($file, \strlen('phar://'));
+        while (!is_file($path) && $path !== \dirname($path)) {
+            $path = \dirname($path);
+        }
 
-        return $isInArchive ? $archive[1] : $file;
+        return is_file($path) ? $path : $file;
     }
 
     /** Returns the change time with fractions of a second; null without the program `stat`, or if the fraction is 0. */

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Cli;
 
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\ConsoleApplication;
 use Spindle\Tests\Eventually;
@@ -93,9 +94,11 @@ final class PharTest extends TestCase
         self::assertOutcome(0, "0\n1\n", $run);
     }
 
-    public function testPoolsRunFromWithinAPharThatDoesNotUnpackItself(): void
+    #[TestWith(['tool.phar'])]
+    #[TestWith(['tool'])]
+    public function testPoolsRunFromWithinAPharThatDoesNotUnpackItself(string $name): void
     {
-        $script = $this->file('pools.php', <<<'PHP'
+        $tool = $this->file('tool.php', <<<'PHP'
             <?php
             use Spindle\Command\Command;
             use Spindle\Command\CommandPool;
@@ -103,18 +106,25 @@ final class PharTest extends TestCase
             use Spindle\Worker\WorkerPool;
             use Spindle\Worker\WorkerPoolOptions;
 
-            require "phar://{$argv[1]}/vendor/autoload.php";
+            require __DIR__ . '/vendor/autoload.php';
             echo (new CommandPool(1))->execute(Command::of('echo', 'command'))->stdout();
             foreach ([WorkerContext::Process, WorkerContext::Fork] as $context) {
                 $pool = new WorkerPool(1, options: new WorkerPoolOptions(context: $context));
                 $file = $pool->submit(static fn(): string => (new ReflectionClass(WorkerPool::class))->getFileName());
-                echo str_replace($argv[1], 'PHAR', $file->await()), "\n";
+                echo str_replace(__DIR__, 'PHAR', $file->await()), "\n";
             }
             PHP);
+        copy(self::built(), $this->path('new.phar'));
+        (new Process([\PHP_BINARY, '-d', 'phar.readonly=0', '-r', <<<'PHP'
+            $phar = new Phar($argv[1]);
+            $phar->addFile($argv[2], 'tool.php');
+            $phar->setStub('<?php Phar::mapPhar(); require "phar://" . __FILE__ . "/tool.php"; __HALT_COMPILER();');
+            PHP, '--', $this->path('new.phar'), $tool]))->mustRun();
+        rename($this->path('new.phar'), $this->path($name));
 
-        $pools = $this->execute([$script, self::built()]);
+        $pools = $this->execute([$this->path($name)]);
 
-        $file = "phar://PHAR/src/Worker/WorkerPool.php\n";
+        $file = "PHAR/src/Worker/WorkerPool.php\n";
         self::assertOutcome(0, "command\n{$file}{$file}", $pools);
     }
 

@@ -88,7 +88,7 @@ final class LauncherChild
         $command = [
             PhpBinary::find($php), ...PhpBinary::options(),
             // PHP keeps the file of a main script open, and commands would inherit the descriptor. So -r runs main.php.
-            '-r', 'require ' . var_export(__DIR__ . '/Process/main.php', true) . ';', '--',
+            '-r', PhpBinary::requiring(__DIR__ . '/Process/main.php'), '--',
             $token, (string) getmypid(), $startMethod, $temporaryFilePrefix,
         ];
         $child = Warnings::suppressed(static function () use ($token, $command): self {

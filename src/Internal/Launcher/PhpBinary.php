@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher;
 
+use Spindle\Internal\LoadedFiles;
 use Spindle\Internal\Warnings;
 use Spindle\LauncherException;
 
@@ -61,8 +62,7 @@ final class PhpBinary
             '-n', '-d', 'display_errors=stderr', '-d', 'display_startup_errors=0', '-d', 'log_errors=0',
             '-d', 'memory_limit=-1', '-d', 'ffi.enable=1', '-d', "extension_dir={$directory}",
         ];
-        $isInPhar = str_starts_with(__FILE__, 'phar://');
-        foreach ([...self::EXTENSIONS, ...($isInPhar ? ['phar'] : [])] as $file) {
+        foreach ([...self::EXTENSIONS, ...(self::isInPhar() ? ['phar'] : [])] as $file) {
             if (Warnings::suppressed(static fn(): bool => is_file("{$directory}/{$file}.so"))) {
                 array_push($options, '-d', "extension={$file}");
             }
@@ -78,7 +78,20 @@ final class PhpBinary
      */
     public static function script(string $file): array
     {
-        return str_starts_with($file, 'phar://') ? ['-r', 'require ' . var_export($file, true) . ';'] : [$file];
+        return self::isInPhar() ? ['-r', self::requiring($file)] : [$file];
+    }
+
+    /** Returns code that loads a file of Spindle. PHP finds a phar without the extension .phar only if it is loaded. */
+    public static function requiring(string $file): string
+    {
+        $phar = self::isInPhar() ? 'Phar::loadPhar(' . var_export(LoadedFiles::path(__FILE__), true) . '); ' : '';
+
+        return "{$phar}require " . var_export($file, true) . ';';
+    }
+
+    private static function isInPhar(): bool
+    {
+        return str_starts_with(__FILE__, 'phar://');
     }
 
     private static function openBasedirHint(): string
