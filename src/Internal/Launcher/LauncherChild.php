@@ -30,6 +30,8 @@ final class LauncherChild
     /** Nanoseconds that {@see close()} waits for the exit of the launcher before it kills the launcher. */
     private const CLOSE_TIMEOUT_NANOSECONDS = 5_000_000_000;
 
+    private const KILL_TIMEOUT_NANOSECONDS = 1_000_000_000;
+
     private const NOT_EXECUTED = 127;
 
     private const SIGKILL = 9;
@@ -161,7 +163,8 @@ final class LauncherChild
                 $unkillable[] = $pid;
             }
         });
-        for ($attempt = 0; array_diff($findRemaining(), $unkillable) !== [] && $attempt < 1000; ++$attempt) {
+        $deadline = hrtime(true) + self::KILL_TIMEOUT_NANOSECONDS;
+        while (array_diff($findRemaining(), $unkillable) !== [] && hrtime(true) < $deadline) {
             usleep(1000); // the kernel needs a moment to end a killed process
         }
     }
