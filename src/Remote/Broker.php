@@ -36,7 +36,7 @@ interface Broker
 
     /**
      * Returns the maximum size in bytes of a frame that the engine accepts. The broker reads the engine's settings once
-     * for each connection, and returns PHP_INT_MAX if it may not read them.
+     * for each connection, and returns about PHP_INT_MAX if it may not read them.
      *
      * @throws BrokerException
      */
