@@ -16,6 +16,7 @@ final class Preload
         array_map(class_exists(...), [
             ...$classes,
             FiberSwitch::class,
+            LoopCallback::class,
             SelfWaitException::class,
             Warnings::class,
             EventLoop\UncaughtThrowable::class,
