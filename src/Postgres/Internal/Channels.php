@@ -18,6 +18,9 @@ final class Channels
     /** @var (\Closure(string, QueryException): void)|null called if the server refuses a channel; null to throw */
     public ?\Closure $onRefused = null;
 
+    /** Time by hrtime(): all notifications that had arrived at this machine were taken before the last ones. */
+    public int $takenSince = 0;
+
     /** @var array<array-key, int> number of loops by channel. PHP turns a name such as "42" into an integer */
     private array $loopCounts = [];
 

@@ -34,6 +34,9 @@ final class Listening
     /** @var list<Notification> notifications that are not read yet */
     private array $pending = [];
 
+    /** Time, by hrtime(), at which no notification was pending, neither here nor in the buffers of this machine. */
+    private int $pendingSince = 0;
+
     /** Whether each LISTEN was answered. Before that, receiving must not pause, because the answers must be read. */
     private bool $isAnswered = false;
 
@@ -162,7 +165,8 @@ final class Listening
         $this->session = $session = $this->sessionFactory->open($this->cancellation);
         $this->openedAt = hrtime(true);
         $weak = \WeakReference::create($this);
-        $session->onNotification(static fn(Notification $notification) => $weak->get()?->add($notification));
+        $session->onNotification(static fn(Notification $notification, int $completeUntil)
+            => $weak->get()?->add($notification, $completeUntil));
         $session->onClose(static fn(?\Throwable $reason) => $weak->get()?->onConnectionClosed($session, $reason));
         $this->reconnected = $this->workedAt = null;
         $this->isAnswered = false;
@@ -288,6 +292,7 @@ final class Listening
             throw $this->failure;
         }
         [$taken, $this->pending] = [$this->pending, []];
+        $this->channels->takenSince = $this->pendingSince;
         if ($this->session?->isOpen() === true) {
             $this->session->pause(false);
             if ($this->workedAt !== null && $this->session->inFlight() === 0) {
@@ -309,8 +314,9 @@ final class Listening
         }
     }
 
-    private function add(Notification $notification): void
+    private function add(Notification $notification, int $completeUntil): void
     {
+        $this->pendingSince = $this->pending === [] ? $completeUntil : $this->pendingSince;
         $this->pending[] = $notification;
         if ($this->isAnswered && $this->session !== null && \count($this->pending) >= self::MAX_PENDING_NOTIFICATIONS) {
             $this->workedAt ??= $this->session->lastReceived();

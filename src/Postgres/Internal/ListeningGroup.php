@@ -120,7 +120,7 @@ final class ListeningGroup
             ? $this->readersByChannel[$event->channel] ?? []
             : $this->readers;
         foreach ($readers as $reader) {
-            $reader->add($event);
+            $reader->add($event, $this->channels->takenSince);
         }
     }
 

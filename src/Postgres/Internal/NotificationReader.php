@@ -19,7 +19,7 @@ final class NotificationReader
     /** @var list<Notification|Reconnected> */
     private array $unread = [];
 
-    /** Time, by microtime(), before which all notifications were read: the first event of {@see $unread} arrived. */
+    /** Time, by microtime(), before which no notification arrived at this machine that was not read. */
     private float $unreadSince = 0.0;
 
     private int $droppedCount = 0;
@@ -38,10 +38,11 @@ final class NotificationReader
         $this->changed = new Condition();
     }
 
-    public function add(Notification|Reconnected $event): void
+    /** @param int $since time by hrtime(), as in {@see Channels::$takenSince} */
+    public function add(Notification|Reconnected $event, int $since): void
     {
         if ($this->unread === []) {
-            $this->unreadSince = microtime(true);
+            $this->unreadSince = microtime(true) - (hrtime(true) - $since) / 1e9;
         }
         if (\count($this->unread) < self::MAX_UNREAD) {
             $this->unread[] = $event;

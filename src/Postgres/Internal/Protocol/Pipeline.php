@@ -43,6 +43,11 @@ final class Pipeline
     /** Time by hrtime() at which bytes were last received, or the connection was opened. */
     public int $lastReceived;
 
+    /** Time by hrtime() until which all bytes had been received before the last received ones. */
+    private int $completeUntil;
+
+    private bool $hasReadAll = true;
+
     /**
      * Time by hrtime() at which the read timeout starts, unless {@see $lastReceived} is later. A write restarts the
      * timeout only during a COPY, or if the stream did not accept the bytes at first. If every write restarted the
@@ -112,7 +117,7 @@ final class Pipeline
     /** Callers of {@see settle()}: they wait for cancel requests, or for all answers. */
     private readonly FiberQueue $waiting;
 
-    /** @var (\Closure(Notification): void)|null listener for notifications */
+    /** @var (\Closure(Notification, int): void)|null also gets {@see $completeUntil} */
     private ?\Closure $listener = null;
 
     /** @var list<\Closure(\Throwable|null): void> */
@@ -151,7 +156,7 @@ final class Pipeline
         );
         $this->mutexes = new \WeakMap();
         $this->endWaitsFor($this->copyMutex);
-        $this->lastReceived = hrtime(true);
+        $this->lastReceived = $this->completeUntil = hrtime(true);
         if (!$hasStreamBuffer) {
             stream_set_read_buffer($stream, 0);
         }
@@ -363,7 +368,7 @@ final class Pipeline
         }
     }
 
-    /** @param (\Closure(Notification): void)|null $listener keeps the event loop running; null for none */
+    /** @param (\Closure(Notification, int): void)|null $listener keeps the event loop running; null for none */
     public function listen(?\Closure $listener): void
     {
         $this->listener = $listener;
@@ -592,9 +597,12 @@ final class Pipeline
                 if ($bytes === false || feof($this->stream)) {
                     $this->end(ConnectionLostException::while('the server closed it'));
                 }
+                $this->hasReadAll = true;
 
                 return;
             }
+            $this->completeUntil = $this->hasReadAll ? $this->lastReceived : $this->completeUntil;
+            $this->hasReadAll = !$this->hasStreamBuffer && \strlen($bytes) < self::READ_BYTES;
             $this->receiveBytes($bytes);
             if (!$this->hasStreamBuffer) {
                 return;
@@ -721,7 +729,7 @@ final class Pipeline
         $conversation->notifications = [];
         foreach ($notifications as $notification) {
             if ($this->listener !== null) {
-                ($this->listener)($notification);
+                ($this->listener)($notification, $this->completeUntil);
             }
         }
         $error = $conversation->fatalError;
