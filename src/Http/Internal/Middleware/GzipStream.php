@@ -30,6 +30,8 @@ final class GzipStream implements JoiningStream
     /** Whether this stream may read and close the source; null before the first read. */
     private ?bool $ownsSource = null;
 
+    private bool $isReading = false;
+
     private ?\DeflateContext $deflate = null;
 
     private int $inputBytes = 0;
@@ -134,7 +136,8 @@ final class GzipStream implements JoiningStream
         [$this->ended, $this->deflate, $this->output, $this->offset] = [true, null, '', 0];
         if (!$this->seekable && $this->ownsSource()) {
             $this->source->close();
-            SingleReader::release($this->source);
+            $this->isReading ? null : SingleReader::release($this->source);
+            $this->ownsSource = $this->isReading; // after a read in progress, close() is called again
         }
     }
 
@@ -160,9 +163,14 @@ final class GzipStream implements JoiningStream
             $this->source->seek($this->inputBytes);
         }
         $length = $this->size === null ? self::READ_BYTES : min(self::READ_BYTES, $this->size - $this->inputBytes);
-        $bytes = $this->source instanceof JoiningStream
-            ? $this->source->readJoined($length, $this->joinUntil)
-            : $this->source->read($length);
+        $this->isReading = true;
+        try {
+            $bytes = $this->source instanceof JoiningStream
+                ? $this->source->readJoined($length, $this->joinUntil)
+                : $this->source->read($length);
+        } finally {
+            $this->isReading = false;
+        }
         if ($this->size !== null && \strlen($bytes) > $length) {
             $this->excess = new LengthExcess($this->size, $this->inputBytes + \strlen($bytes));
         }

@@ -71,10 +71,10 @@ final class OutgoingBody
      */
     public function prepare(ResponseInterface $response, Head $head): \Generator
     {
+        $this->mayClose = !$this->seekable && SingleReader::claim($this->stream);
         $this->length = ResponseWriter::length($response, $this->stream, $head);
         $this->chunked = $this->length === null && $head->version !== '1.0';
         $this->isSent = ResponseWriter::hasBody($response->getStatusCode(), $head);
-        $this->mayClose = !$this->seekable && SingleReader::claim($this->stream);
         if ($this->isSent) {
             self::checkUnread($this->stream);
             $this->seekable || $this->mayClose || throw SingleReader::refusal();
@@ -251,8 +251,18 @@ final class OutgoingBody
         try {
             $this->stream->close();
         } finally {
-            SingleReader::release($this->stream);
             --$this->closeCalls === 0 ? $this->closed?->notify() : null;
+        }
+    }
+
+    /** Closes the body when it is no longer read. Then another response may send it, and close() does nothing. */
+    public function end(): void
+    {
+        try {
+            $this->close();
+        } finally {
+            $this->mayClose ? SingleReader::release($this->stream) : null;
+            $this->mayClose = false;
         }
     }
 

@@ -155,7 +155,7 @@ final class Responder
             throw $failure;
         } finally {
             $this->body = null;
-            $this->closeUnneeded($body);
+            $this->closeUnneeded($body->end(...));
             $this->endingBody = $exchange->head->length !== 0 && $body->isEnding() ? $body : null;
         }
 
@@ -257,7 +257,7 @@ final class Responder
     /** Closes the response body, which is no longer needed. Uses another fiber, because close() may suspend. */
     public function closeBody(): void
     {
-        $this->body === null ? null : EventLoop::queue($this->closeUnneeded(...), $this->body);
+        $this->body === null ? null : EventLoop::queue($this->closeUnneeded(...), $this->body->close(...));
     }
 
     private function countAnswer(int $status, ServerExchange $exchange, int $now): void
@@ -266,10 +266,10 @@ final class Responder
     }
 
     /** Closes a response body. An exception of close() is only logged, because it must not replace the response. */
-    private function closeUnneeded(OutgoingBody $body): void
+    private function closeUnneeded(\Closure $close): void
     {
         try {
-            $body->close();
+            $close();
         } catch (\Throwable $failure) {
             HandlerFailure::logUnclosed($failure, $this->service->logger);
         }

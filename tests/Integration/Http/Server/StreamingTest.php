@@ -18,6 +18,8 @@ use Revolt\EventLoop;
 use Spindle\Http\HttpException;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
+use Spindle\Http\Middleware\Compression;
+use Spindle\Http\MiddlewareStack;
 use Spindle\Http\Response;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
@@ -200,6 +202,63 @@ final class StreamingTest extends HttpServerTestCase
 
         self::assertStringContainsString('two', $first->until("\r\n0\r\n\r\n"));
         self::assertSame($method === 'HEAD' ? '1.1 200 OK' : '1.1 500 Internal Server Error', $status);
+    }
+
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAForeignStreamIsNotSentAgainBeforeItsReadHasEnded(bool $isCompressed): void
+    {
+        /** @var DeferredFuture<null> $gate */
+        $gate = new DeferredFuture();
+        $body = new class ($gate) implements StreamInterface {
+            use ReadOnlyStream;
+
+            public int $closes = 0;
+
+            public int $reads = 0;
+
+            /** @param DeferredFuture<null> $gate */
+            public function __construct(private readonly DeferredFuture $gate) {}
+
+            public function read(int $length): string
+            {
+                if (++$this->reads === 2) {
+                    $this->gate->getFuture()->await();
+                }
+
+                return [1 => 'one', 'two'][$this->reads] ?? '';
+            }
+
+            public function eof(): bool
+            {
+                return $this->reads > 2;
+            }
+
+            public function tell(): int
+            {
+                return $this->reads;
+            }
+
+            public function close(): void
+            {
+                ++$this->closes;
+                $this->reads = 0;
+            }
+        };
+        $this->serve(new MiddlewareStack(
+            static fn(): ResponseInterface => new ForeignResponse(200, ['Content-Type' => 'text/plain'], $body),
+            ...($isCompressed ? [new Compression()] : []),
+        ));
+        $request = "GET / HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\nConnection: close\r\n\r\n";
+        $first = $this->client()->send($request);
+        Eventually::holds(static fn(): bool => $body->reads === 2, 'the response is read');
+        $first->close();
+        Eventually::holds(static fn(): bool => $body->closes > 0, 'the client has left');
+        self::assertSame([500, 1], [$this->client()->send($request)->response()->status, $body->closes]);
+        $gate->complete();
+        Eventually::holds(static fn(): bool => $body->closes > 1, 'the read has ended');
+
+        self::assertSame(200, $this->client()->send($request)->response()->status);
     }
 
     #[TestWith(['GET', false])]
