@@ -114,6 +114,11 @@ final class BackgroundWork
     /** @param \WeakReference<Driver>|null $loop */
     private static function run(\Closure $work, int $pid, ?\WeakReference $loop): void
     {
+        if ($pid !== getmypid()) {
+            Service::killIfAnyForked();
+
+            return; // the parent process runs the function
+        }
         Service::handleWork();
         $fiber = \Fiber::getCurrent();
         \assert($fiber !== null);

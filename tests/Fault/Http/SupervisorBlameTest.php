@@ -161,6 +161,28 @@ final class SupervisorBlameTest extends ServeTestCase
         $this->awaitLogged($entry);
     }
 
+    public function testAForkThatWaitsInAHandlerDoesNotRunTheBackgroundWorkOfItsParent(): void
+    {
+        $this->serve(<<<'PHP'
+            return static function ($request) {
+                if ($request->getRequestTarget() !== '/fork') {
+                    return Spindle\Http\Response::text('');
+                }
+                Spindle\Http\BackgroundWork::start(static function () {
+                    file_put_contents(__DIR__ . '/runs', getmypid() . "\n", FILE_APPEND);
+                });
+                if (pcntl_fork() === 0) {
+                    Amp\delay(0.05);
+                }
+                return Spindle\Http\Response::text((string) getmypid());
+            };
+            PHP, ['--processes', '1']);
+        $pid = $this->get('/fork')->body;
+        $this->awaitLogged(' forked process ');
+
+        self::assertSame("{$pid}\n", file_get_contents($this->path('runs')));
+    }
+
     #[TestWith(['exit', ' called exit() while it handled GET /late; another takes its place'])]
     #[TestWith(['ini_set("memory_limit", "64M") && array_fill(0, 1 << 24, 1)', ' while it handled GET /late;'])]
     public function testARequestThatWasAnsweredBeforeItsHandlerEndedTheProcessIsNamed(string $end, string $entry): void
