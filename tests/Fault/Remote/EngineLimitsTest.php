@@ -5,7 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Remote;
 
 use PHPUnit\Framework\Attributes\TestWith;
+use Spindle\Remote\Job;
 use Spindle\Remote\PayloadTooLargeException;
+use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
@@ -88,6 +90,25 @@ final class EngineLimitsTest extends TidyTestCase
             static fn() => iterator_to_array($executor->map([$value], strrev(...))),
         );
         self::assertSame(1, $this->statistics()['waiting']);
+    }
+
+    public function testJobsThatTheEngineTookBeforeItsMemoryWasFullAreAccepted(): void
+    {
+        $redis = $this->engine(['proto-max-bulk-len' => '1mb']);
+        $broker = new RedisBroker($redis->url());
+        $submit = fn(Job ...$jobs): int
+            => $broker->submit($this->queue(), array_values($jobs), 100, 'client', false)->accepted;
+        self::assertSame(1, $submit(new Job('first', 'frame')));
+        $redis->command('CONFIG', 'SET', 'maxmemory', (string) ($this->engineInfo('used_memory') + 2_500_000));
+        $accepted = $submit(...array_map(
+            static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 900_000)),
+            range(1, 6),
+        ));
+        $redis->command('CONFIG', 'SET', 'maxmemory', '1mb');
+        self::thrown(QueueFullException::class, static fn() => $submit(new Job('last', 'frame')));
+
+        self::assertLessThan(6, $accepted);
+        self::assertSame($this->statistics()['waiting'], 1 + $accepted);
     }
 
     public function testAReportThatTheEngineDoesNotAcceptIsDropped(): void

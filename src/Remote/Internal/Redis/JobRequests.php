@@ -42,7 +42,12 @@ final class JobRequests
         $accepted = 0;
         $conflicts = [];
         foreach ($this->parts($jobs) as $part) {
-            $result = $this->submitPart($queue, $part, $maxJobs, $mailbox, $checkIds);
+            try {
+                $result = $this->submitPart($queue, $part, $maxJobs, $mailbox, $checkIds);
+            } catch (QueueFullException $failure) {
+                // Otherwise, the caller would submit the accepted jobs again.
+                $result = $accepted > 0 ? new SubmitResult(0) : throw $failure;
+            }
             foreach ($result->conflicts as $index) {
                 $conflicts[] = $accepted + $index;
             }
