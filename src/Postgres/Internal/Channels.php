@@ -65,6 +65,16 @@ final class Channels
     }
 
     /**
+     * @param array<array-key, true> $listened channels as keys
+     *
+     * @return array<array-key, true> those of them that have a loop
+     */
+    public function ofLoops(array $listened): array
+    {
+        return array_intersect_key($listened, $this->loopCounts);
+    }
+
+    /**
      * Returns whether to listen to a channel from now on, for each channel for which this has changed.
      *
      * @param array<array-key, true> $listened channels to which the session listens, as keys

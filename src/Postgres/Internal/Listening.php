@@ -170,6 +170,7 @@ final class Listening
         $session->onClose(static fn(?\Throwable $reason) => $weak->get()?->onConnectionClosed($session, $reason));
         $this->reconnected = $this->workedAt = null;
         $this->isAnswered = false;
+        $this->listened = $this->channels->ofLoops($this->listened);
         if ($this->listened !== []) {
             $this->execute($session, $this->listened);
         }

@@ -79,6 +79,9 @@ final class ListeningGroup
         unset($this->readers[$id]);
         foreach ($reader->channels as $channel) {
             unset($this->readersByChannel[$channel][$id]);
+            if (($this->readersByChannel[$channel] ?? null) === []) {
+                unset($this->readersByChannel[$channel]);
+            }
         }
         if ($this->readers === []) {
             $this->channels->onChange = null;

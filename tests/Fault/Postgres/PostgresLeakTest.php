@@ -4,22 +4,27 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Postgres;
 
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\MeasuresGrowth;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\TidyTestCase;
 
+use function Amp\async;
 use function Amp\Future\await;
 
 /** Statements, transactions and connections release their memory at their end, without PHP's garbage collector. */
 final class PostgresLeakTest extends TidyTestCase
 {
+    use CatchesThrown;
     use MeasuresGrowth;
     use UsesCluster;
 
@@ -90,6 +95,24 @@ final class PostgresLeakTest extends TidyTestCase
 
         self::assertNoGrowth(static fn() => $work($pool), self::ROUNDS, self::MAX_GROWTH);
         $pool->close();
+    }
+
+    public function testASharedLoopOverAnotherChannelLeavesNothingInMemory(): void
+    {
+        $pool = new PostgresPool(Cluster::shared()->dsn(), 1);
+        $stop = new DeferredCancellation();
+        $stays = async(static fn() => iterator_to_array($pool->listenShared('stays', $stop->getCancellation()), false));
+        $number = 0;
+        self::assertNoGrowth(static function () use ($pool, &$number): void {
+            $end = new DeferredCancellation();
+            $loop = $pool->listenShared('channel' . ++$number, $end->getCancellation());
+            $reading = async(static fn() => iterator_to_array($loop, false));
+            $pool->query('SELECT 1');
+            $end->cancel();
+            self::thrown(CancelledException::class, $reading->await(...));
+        }, self::ROUNDS, self::MAX_GROWTH);
+        $stop->cancel();
+        self::thrown(CancelledException::class, $stays->await(...));
     }
 
     public function testAPoolLeavesNothingInMemory(): void
