@@ -119,6 +119,24 @@ final class QueueTest extends TestCase
         self::assertOutcome(0, $shown, $this->ranRemote(['queue', 'show', $queue, 'next']));
     }
 
+    public function testAJobsKeyThatResemblesThatOfAQueueIsNotListed(): void
+    {
+        $redis = TemporaryRedis::start();
+        $broker = new RedisBroker($redis->url());
+        $broker->submit('mail', [new Job('one', 'frame', exclusiveKey: 'customer:{5}:meta')], 10_000, '', false);
+        $broker->submit('mail', [new Job('{5}:meta', 'frame', exclusiveKey: 'customer:{5}:meta')], 10_000, '', false);
+        $broker->renewLease('mail', self::OWNER, 60.0, true, '{}');
+        $broker->settleAndClaim('mail', self::OWNER, [], 2, 60.0);
+        self::assertSame(1, $broker->statistics('mail')['blocked']);
+
+        self::assertOutcome(0, <<<'TEXT'
+            queue  waiting  running  delayed  blocked  dead  agents
+            mail   0        1        0        1        0     1
+
+            TEXT, $this->ranRemote(['queue', 'list', '--no-ansi'], ['SPINDLE_BROKER' => $redis->url()]));
+        $redis->stop();
+    }
+
     public function testAllQueuesAreListed(): void
     {
         $redis = TemporaryRedis::start();

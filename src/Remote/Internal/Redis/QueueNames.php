@@ -40,7 +40,8 @@ final class QueueNames
                 $names[] = substr($key, \strlen($start), -\strlen($end));
             }
         } while ($cursor !== '0');
-        $names = array_values(array_unique($names)); // the engine may return a key twice
+        // The engine may return a key twice. A key of a job also matches if its id or exclusive key ends with "}:meta".
+        $names = array_filter(array_unique($names), static fn(string $name): bool => !str_contains($name, '}:'));
         sort($names, \SORT_STRING);
 
         return $names;
