@@ -191,7 +191,7 @@ final readonly class OutgoingRequest
 
         return UnreadableBodyException::guard(static function () use ($body): bool {
             if (!$body->isSeekable()) {
-                return $body->getSize() === 0;
+                return $body->getSize() === 0 && $body->tell() === 0; // a pipe that was read has the size 0, too
             }
             $body->tell() > 0 ? $body->rewind() : null;
 

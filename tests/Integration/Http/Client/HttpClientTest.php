@@ -395,6 +395,22 @@ final class HttpClientTest extends TestCase
         $this->http()->get($this->url('/loop'), options: $options);
     }
 
+    public function testARedirectOfABodyFromAPipeIsNotFollowed(): void
+    {
+        $bodies = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$bodies): Response {
+            $bodies[] = (string) $request->getBody();
+
+            return new Response(\count($bodies) === 1 ? 307 : 200, ['Location' => '/']);
+        });
+        $pipe = popen('printf text', 'r');
+        self::assertNotFalse($pipe);
+        $request = new Request('POST', $this->url(), [], Stream::create($pipe));
+        $response = $this->http()->send($request, new RequestOptions(maxRedirects: 1));
+
+        self::assertSame([307, ['text']], [$response->getStatusCode(), $bodies]);
+    }
+
     #[TestWith(['identity'])]
     #[TestWith(['gzip'])]
     public function testTheBodyOfAResponseHasTheUrlAfterRedirects(string $coding): void
