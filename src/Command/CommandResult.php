@@ -14,8 +14,8 @@ final class CommandResult
      * @internal A {@see CommandPool} creates results.
      *
      * @param int|null $exitCode 0 to 255; null after a signal, without an attempt, or if the code is unknown. Also null
-     *        if it was 0, but input or output was lost. If the command could not be started: 127 (no such program) or
-     *        126, as in a shell, and $error has the reason
+     *        if the command exited with 0, but its input or output was lost. If the command could not be started: 127
+     *        (no such program) or 126, as in a shell, and $error has the reason
      * @param int|null $signal number of the signal that ended the command
      * @param bool $timedOut whether the timeout or the idle timeout ended the command
      * @param bool $cancelled whether the command was cancelled, by the caller, a halt policy or a failure of the run

@@ -25,7 +25,7 @@ enum FileType: int
         return self::ofMode(fstat($stream)['mode'] ?? 0);
     }
 
-    /** Returns whether opcache's lock file has a descriptor of this process, which was closed when PHP started. */
+    /** Returns whether a descriptor is opcache's lock file. It gets descriptor 0, 1 or 2 if that was closed at the start. */
     public static function isOpcacheLock(int $descriptor): bool
     {
         $path = Warnings::suppressed(static fn(): string|false => readlink("/proc/self/fd/{$descriptor}"));

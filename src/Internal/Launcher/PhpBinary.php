@@ -72,7 +72,7 @@ final class PhpBinary
     }
 
     /**
-     * Returns arguments that make PHP run a file. As its main script, PHP accepts no file in a phar.
+     * Returns arguments that make PHP run a file. PHP can't run a file in a phar as its main script, so -r loads it.
      *
      * @return list<string>
      */
@@ -81,7 +81,7 @@ final class PhpBinary
         return self::isInPhar() ? ['-r', self::requiring($file)] : [$file];
     }
 
-    /** Returns code that loads a file of Spindle. PHP finds a phar without the extension .phar only if it is loaded. */
+    /** Returns code that loads a file of Spindle. A phar whose name does not end in .phar must be loaded before. */
     public static function requiring(string $file): string
     {
         $phar = self::isInPhar() ? 'Phar::loadPhar(' . var_export(LoadedFiles::path(__FILE__), true) . '); ' : '';

@@ -9,10 +9,10 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\RunStatistics;
 use Spindle\Command\CommandResult;
 
-/** Writes one line per second while the statistics change, for programs; fewer lines for logs of long runs. */
+/** Writes the progress as lines: at most one a second for JSON; as text, fewer lines when the run gets longer. */
 final class LineProgress implements Progress
 {
-    /** Limits for the pause between two lines for logs: a share of the run time so far, and a time in seconds. */
+    /** The pause between two lines of text is this share of the time so far, and at most MAX_PAUSE seconds. */
     private const PAUSE_SHARE = 1 / 60;
     private const MAX_PAUSE = 60.0;
 
