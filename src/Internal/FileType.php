@@ -25,7 +25,7 @@ enum FileType: int
         return self::ofMode(fstat($stream)['mode'] ?? 0);
     }
 
-    /** Returns whether a descriptor is opcache's lock file. It gets descriptor 0, 1 or 2 if that was closed at the start. */
+    /** Returns whether a descriptor is opcache's lock file, which gets the number of a closed standard descriptor. */
     public static function isOpcacheLock(int $descriptor): bool
     {
         $path = Warnings::suppressed(static fn(): string|false => readlink("/proc/self/fd/{$descriptor}"));
