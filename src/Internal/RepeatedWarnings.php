@@ -7,7 +7,6 @@ namespace Spindle\Internal;
 /** Decides whether an occurrence of an event is reported: only if the event did not occur in the minute before. */
 final class RepeatedWarnings
 {
-    /** Nanoseconds without an occurrence after which an event is reported again. */
     private const QUIET_NANOSECONDS = 60_000_000_000;
 
     /** Maximum number of remembered events. If there are more, the object forgets all earlier events. */

@@ -20,7 +20,6 @@ final class OutputFailedException extends \RuntimeException implements SpindleEx
         return self::lastError("a temporary file in '" . sys_get_temp_dir() . "'");
     }
 
-    /** Gives PHP's last warning as the reason. */
     public static function lastError(string $what): self
     {
         return self::write($what, Warnings::lastReason('unknown error'));

@@ -26,7 +26,6 @@ final class DelayedStarts
     /** Last command that a launcher got, until the launcher reports its start or end. No other command starts then. */
     private ?PendingCommand $starting = null;
 
-    /** Callback id of the timer for the next start; null while no timer is set. */
     private ?string $timerId = null;
 
     private bool $isPaused = false;

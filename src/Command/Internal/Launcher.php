@@ -33,7 +33,6 @@ final class Launcher implements LauncherEvents
     /** Number of bytes of a command's input that this process may have sent without an acknowledgement. */
     public int $inputWindow = LauncherProtocol::INPUT_WINDOW;
 
-    /** Whether the launcher has reported that it is ready. Until then, the launcher starts nothing. */
     public bool $isReady = false;
 
     /** Whether the launcher lacked a descriptor or process for a command, and has got no new command since then. */

@@ -258,7 +258,6 @@ final class LauncherBackend implements CommandBackend
         $this->finish($pending, $result);
     }
 
-    /** Handles a command that was not started, because it was withdrawn or its start failed. */
     private function notStarted(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
         [$reason, $exitCode] = [\ord($bytes[$at]), \ord($bytes[$at + 1])];

@@ -35,7 +35,6 @@ final class LauncherProcess
     private readonly FrameReader $frames;
     private readonly string $readCallbackId;
 
-    /** Id of the callback that writes when the pipe has space; null if no bytes are waiting. */
     private ?string $writeCallbackId = null;
 
     private readonly Heartbeat $heartbeat;

@@ -10,7 +10,6 @@ use Spindle\TlsOptions;
 /** TLS settings of a client: certificates, and which properties of the server's certificate are verified. */
 final readonly class ClientTls
 {
-    /** The supported versions of TLS, as an argument of stream_socket_enable_crypto(). */
     public const CRYPTO_METHOD = \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT | \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT;
 
     /**

@@ -25,7 +25,6 @@ final class StoredItems
 
     private int $takenCount = 0;
 
-    /** Whether the engine may have items that were not fetched. */
     private bool $mayHaveMore = true;
 
     /** Whether end() does nothing: no item is left, another reader takes items, reading failed, or end() has run. */

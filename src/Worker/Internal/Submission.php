@@ -17,7 +17,6 @@ final class Submission extends EncodedValue
     /** @var (\Closure(): void)|null called when the task is over */
     public ?\Closure $onEnd = null;
 
-    /** Whether the outcome is a generator that has not ended. */
     private bool $isStreaming = false;
 
     /** @param DeferredFuture<mixed>|null $deferred null after the outcome: the future would keep a generator alive */

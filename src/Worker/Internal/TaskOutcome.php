@@ -48,7 +48,6 @@ final class TaskOutcome
         );
     }
 
-    /** Decodes the exception that prevented a worker or its host from becoming ready. */
     public static function startFailure(string $bytes): WorkerStartException
     {
         /** @var array{string, Thrown} $failure */

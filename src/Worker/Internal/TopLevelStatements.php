@@ -18,7 +18,6 @@ final class TopLevelStatements
     /** @var array<string, true> lower-case names: 'namespace\class' or 'function namespace\name'; see SourceFile */
     public readonly array $declared;
 
-    /** Whether PHP certainly runs every top-level statement of the file. */
     public readonly bool $runsCompletely;
 
     private bool $isStrict = false;

@@ -34,7 +34,6 @@ final class InputOptions
         Replacement::SLOT => 'slotreplace',
     ];
 
-    /** Escape sequences in the values of --delimiter, --recstart and --recend. */
     public const ESCAPES = ['\n' => "\n", '\t' => "\t", '\r' => "\r", '\0' => "\0", '\\\\' => '\\'];
 
     /**

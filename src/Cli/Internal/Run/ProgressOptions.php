@@ -42,7 +42,6 @@ final class ProgressOptions
         );
     }
 
-    /** Returns whether the path of an input may stand for the terminal, such as - or /dev/tty. */
     private static function mayBeTerminal(string $path): bool
     {
         $target = str_starts_with($path, '/dev/') ? (string) realpath($path) : '';

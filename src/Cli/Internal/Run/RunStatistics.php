@@ -45,7 +45,6 @@ final class RunStatistics
         return min($this->submitted - $this->doneCount(), $this->concurrency);
     }
 
-    /** Counts a job that a resumed run skips, and subtracts it from the total. */
     public function skipJob(): void
     {
         ++$this->skipped;

@@ -55,7 +55,6 @@ final class Runner
     private readonly ?ResumedInput $resumed;
     private readonly int $maxConcurrency;
 
-    /** Exit status after --halt has stopped the run; null before. */
     private ?int $haltStatus = null;
 
     /** Earliest time to create the next job with --delay, in hrtime() nanoseconds. The pool delays retries itself. */

@@ -75,7 +75,6 @@ final class ClientConnection
     private bool $hasEnded = false;
     private bool $isClosed = false;
 
-    /** Limits and cancellation of the current request. */
     private int $totalDeadline = \PHP_INT_MAX;
     private RequestOptions $options;
     private ?Cancellation $cancellation = null;

@@ -22,7 +22,6 @@ final class SymfonyShutdown
 {
     private const MAX_SECONDS = 10.0;
 
-    /** Whether the script ends, and the wait for the heads is over. */
     public static bool $isWaitOver = false;
 
     /** @var \WeakMap<SymfonyReceiver, array{LoggerInterface|null}>|null the logger of each response */

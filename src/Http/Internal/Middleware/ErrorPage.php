@@ -123,7 +123,6 @@ final readonly class ErrorPage
         return $lines;
     }
 
-    /** Returns the class name. Cuts off the NUL and the path in the name of an anonymous class. */
     private static function name(string $class): string
     {
         return explode("\0", $class)[0];

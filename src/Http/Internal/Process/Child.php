@@ -10,7 +10,6 @@ use Spindle\Internal\Launcher\Process\Signals;
 /** A running process that the supervisor has forked, with its state and deadlines. All times are by hrtime(). */
 final class Child
 {
-    /** Number of unanswered pings after which a process is killed. */
     public const MAX_UNANSWERED_PINGS = 4;
 
     /** Nanoseconds from the signal that asks a process for its position in the code until the process is killed. */

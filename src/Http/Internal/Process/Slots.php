@@ -13,7 +13,6 @@ use Spindle\Internal\RepeatedWarnings;
 /** Keeps a process running in each slot. Replaces a process that has ended, runs old code or has reached a limit. */
 final class Slots
 {
-    /** A process has ended early if it has served for at most this number of nanoseconds. */
     private const EARLY_END_NANOSECONDS = 10_000_000_000;
 
     private readonly ReplacementQueue $replacements;

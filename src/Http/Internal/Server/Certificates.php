@@ -14,7 +14,6 @@ use Spindle\Internal\WorkingDirectory;
 /** Checks certificates, and returns TLS options for stream contexts. PHP reads the files for each connection. */
 final class Certificates
 {
-    /** The supported versions of TLS, as an argument of stream_socket_enable_crypto(). */
     public const CRYPTO_METHOD = \STREAM_CRYPTO_METHOD_TLSv1_2_SERVER | \STREAM_CRYPTO_METHOD_TLSv1_3_SERVER;
 
     /** Context option for the files of all host names (SNI). PHP's option SNI_server_certs lacks files with a fault. */

@@ -55,7 +55,6 @@ final class SessionPool implements SessionLender
      */
     private int $pausedCalls = 0;
 
-    /** Number of sessions that are being pinged, and will be shared by queries after the ping. */
     private int $pingedForSharing = 0;
 
     private ?string $sweepTimer = null;

@@ -72,7 +72,6 @@ final class Conversation
 
     public string $reply = '';
 
-    /** Error with which the server has ended the connection; null while there is none. */
     public ?ServerError $fatalError = null;
 
     /** Number of cancel requests that have stopped no exchange, and may still stop one: {@see markSuspects()}. */

@@ -64,7 +64,6 @@ final class Exchange
     /** Type of the message that began a COPY: a constant of {@see BackendMessages}; '' if there is no COPY. */
     public string $copyResponse = '';
 
-    /** Whether CopyDone or CopyFail was sent after the data of a COPY. */
     public bool $isCopyDataEnded = false;
 
     /** Transaction status after the exchange: I, T or E; '' until the exchange is done. */

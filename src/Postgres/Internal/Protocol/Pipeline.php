@@ -400,7 +400,6 @@ final class Pipeline
         $this->onClose[] = $callback;
     }
 
-    /** Makes the fibers that wait for a mutex fail when the connection ends, or now if it has ended. */
     public function endWaitsFor(FairMutex $mutex): void
     {
         $this->mutexes[$mutex] = true;

@@ -29,7 +29,6 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Maximum seconds that an exiting process waits until the engines have read its last requests. */
     private const EXIT_TIMEOUT = 1.0;
 
-    /** Exception code by which Predis recognizes a broken connection. */
     private const BROKEN_CONNECTION_CODE = 1;
 
     /** @var \WeakMap<self, true>|null all streams; null before the first one */

@@ -148,7 +148,6 @@ final class RedisConnection
         return $this->closeReason !== null;
     }
 
-    /** Returns whether this process opened the connection. A fork of that process must not use the connection. */
     public function belongsToThisProcess(): bool
     {
         return $this->stream->belongsToThisProcess();

@@ -118,7 +118,6 @@ final class PoolLink implements FrameHandler
         return $this->next !== null || !$this->frames->isEmpty();
     }
 
-    /** Returns whether part of a frame, or the end of the connection, has arrived. */
     public function isReadable(): bool
     {
         return $this->isBuffered() || Warnings::suppressed(function (): bool {

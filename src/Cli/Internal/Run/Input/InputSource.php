@@ -15,7 +15,6 @@ final class InputSource
     private const ADVICE = 'give input through a pipe, from a file (-a FILE; -a - reads the terminal),'
         . ' or as arguments (::: ARGUMENT...)';
 
-    /** Whether a header has been read, so that the records begin after it. */
     private bool $hasHeader = false;
 
     /** Bytes that were read beyond the header, from a stream that can't seek back. */
@@ -273,7 +272,6 @@ final class InputSource
         }
     }
 
-    /** Returns whether the path of a file stands for standard input, such as - or /dev/stdin. */
     public static function isStandardInput(string $path): bool
     {
         return preg_match('~^(?:-|php://(?:stdin|fd/0+))$~D', FileType::streamPath($path)) === 1;

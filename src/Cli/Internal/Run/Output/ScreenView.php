@@ -16,7 +16,6 @@ final class ScreenView
     /** Lines that are always visible: totals, bar and rate. */
     private const HEAD_LINES = 3;
 
-    /** Columns of the text beside the bar: the percentage and the ETA. */
     private const BAR_TEXT_COLUMNS = 26;
 
     /** Largest number of job lines so far. The screen keeps this number of lines, so the lines below do not move. */
