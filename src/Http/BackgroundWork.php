@@ -45,7 +45,7 @@ final class BackgroundWork
     {
         self::forgetOthers();
         ++self::$running;
-        EventLoop::queue(self::run(...), $work, self::$pid, self::$loop);
+        EventLoop::queue(self::run(...), $work, self::$pid, self::$fibers);
     }
 
     /** @internal Returns how many functions have not returned. */
@@ -111,8 +111,8 @@ final class BackgroundWork
         }
     }
 
-    /** @param \WeakReference<Driver>|null $loop */
-    private static function run(\Closure $work, int $pid, ?\WeakReference $loop): void
+    /** @param \WeakMap<object, true> $fibers value of the property when the function was counted */
+    private static function run(\Closure $work, int $pid, \WeakMap $fibers): void
     {
         if ($pid !== getmypid()) {
             Service::killIfAnyForked();
@@ -122,16 +122,15 @@ final class BackgroundWork
         Service::handleWork();
         $fiber = \Fiber::getCurrent();
         \assert($fiber !== null);
-        $fibers = self::$fibers ??= new \WeakMap();
         $fibers[$fiber] = true;
-        ++self::$begun;
+        self::$begun += $fibers === self::$fibers ? 1 : 0;
         try {
             $work();
         } finally {
             $isFork = $pid !== getmypid();
             $isFork ? Service::killIfAnyForked() : Service::handleWork();
-            unset(self::$fibers[$fiber]);
-            if (!$isFork && $loop === self::$loop) {
+            unset($fibers[$fiber]);
+            if (!$isFork && $fibers === self::$fibers) {
                 --self::$begun;
                 if (--self::$running === 0) {
                     array_map(static fn(\Closure $notify) => $notify(), self::$waiting);
@@ -145,7 +144,8 @@ final class BackgroundWork
         $loop = EventLoop::getDriver();
         if (self::$pid !== getmypid() || self::$loop?->get() !== $loop) {
             [self::$pid, self::$loop] = [(int) getmypid(), \WeakReference::create($loop)];
-            [self::$running, self::$begun, self::$fibers, self::$waiting] = [0, 0, null, []];
+            [self::$running, self::$begun, self::$waiting] = [0, 0, []];
+            self::$fibers = new \WeakMap();
         }
     }
 }

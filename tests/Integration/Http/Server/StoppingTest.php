@@ -421,6 +421,28 @@ final class StoppingTest extends HttpServerTestCase
         return $numbers;
     }
 
+    public function testBackgroundWorkOfAnEarlierEventLoopIsNotCountedWhenItReturns(): void
+    {
+        self::assertSame([0, 0], Host::call(self::class . '::returnToALoop', timeout: 20));
+    }
+
+    /** @return list<int> numbers of running and ended functions after the functions of a loop that is used again */
+    public static function returnToALoop(): array
+    {
+        $loop = EventLoop::getDriver();
+        BackgroundWork::start(static fn() => delay(0.01));
+        EventLoop::defer($loop->stop(...));
+        EventLoop::run();
+        BackgroundWork::start(static fn() => null);
+        EventLoop::setDriver((new DriverFactory())->create());
+        BackgroundWork::running();
+        EventLoop::setDriver($loop);
+        BackgroundWork::running();
+        EventLoop::run();
+
+        return [BackgroundWork::running(), BackgroundWork::ended()];
+    }
+
     public function testRequestsAndBackgroundWorkAtTheTimeoutAreOneLogEntry(): void
     {
         $logger = new SuspendingLogger();
