@@ -711,6 +711,20 @@ final class StreamingTest extends HttpServerTestCase
         self::assertTrue($bodies[1] === $bytes, 'the second');
     }
 
+    public function testABodyFromAPipeThatWasReadIsNotSentAsAnEmptyBody(): void
+    {
+        $this->serve(static function (): ResponseInterface {
+            $pipe = popen('printf text', 'r');
+            self::assertNotFalse($pipe);
+            $body = Stream::create($pipe);
+            self::assertSame('text', $body->getContents());
+
+            return new ForeignResponse(200, [], $body);
+        });
+
+        self::assertSame(500, $this->client()->get('/')->response()->status);
+    }
+
     public function testABodyThatCanBeReadOnceIsNotSentTwice(): void
     {
         $response = Response::stream(['only', 'once']);
