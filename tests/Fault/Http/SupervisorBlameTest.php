@@ -179,6 +179,8 @@ final class SupervisorBlameTest extends ServeTestCase
             PHP, ['--processes', '1']);
         $pid = $this->get('/fork')->body;
         $this->awaitLogged(' forked process ');
+        $hasRun = fn(): bool => is_file($this->path('runs')) && file_get_contents($this->path('runs')) !== '';
+        Eventually::holds($hasRun, 'the function runs');
 
         self::assertSame("{$pid}\n", file_get_contents($this->path('runs')));
     }
