@@ -32,8 +32,8 @@ final readonly class ErrorIndex
         Worker\TaskFailedException::class => 'Correct the cause. `getPrevious()` or `$thrown` has the exception of the'
             . ' task, with its trace.',
         Worker\TaskTimeoutException::class => 'Make the task shorter, or raise `WorkerPoolOptions::$timeout`.',
-        Worker\RetryLaterException::class => 'Throw it in a task that cannot run yet. If a caller gets it, the pool has'
-            . ' no retries, or the task has asked to run later for 24 hours.',
+        Worker\RetryLaterException::class => 'Throw it in a task that cannot run yet. If a caller gets it, the'
+            . ' executor has no retries, such as an `InlineExecutor`, or 24 hours have passed since the first one.',
         Worker\WorkerCrashedException::class => 'Read `$error`, `$signal` and the worker\'s last output. Raise'
             . ' `memory_limit`, remove `exit()`, or let the retry policy repeat tasks that may run twice.',
         Worker\WorkerStartException::class => 'Run the bootstrap file alone with `php`. The message has its error or'
