@@ -9,6 +9,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerUnavailableException;
+use Spindle\Remote\LeaseLostException;
 
 /** Stores the items of a generator task in the engine. Waits while as many items or bytes wait for a reader as may. */
 final class ItemStore
@@ -25,16 +26,16 @@ final class ItemStore
     /** Maximum seconds of a request that count for the task's time limit. In a longer request, the task has to wait. */
     private const MAX_COUNTED_SECONDS = 0.1;
 
-    /** Number of the failed attempt to store an item that is logged. Before it, the heartbeat may log an outage. */
+    /** Number of failed attempts after which a warning is logged. Before, the heartbeat may log the outage itself. */
     private const LOGGED_FAILURE = 5;
 
     /** @var list<int> sizes of the last MAX_UNTAKEN_ITEMS items in bytes */
     private array $sizes = [];
 
-    /** Number of failed attempts of the running request. */
-    private int $failureCount = 0;
-
+    /** Number of running calls of {@see put()}. */
     private int $putCount = 0;
+
+    private float $putSince = 0.0;
 
     /** Time of {@see Clock::now()} at which the engine last answered whether a reader wants items. */
     private float $checkedAt = 0.0;
@@ -79,9 +80,13 @@ final class ItemStore
             return;
         }
         try {
-            $this->put([]);
+            $this->put([], 0.0);
         } catch (CancelledException) {
-            $this->job->cancel();
+            if ($this->items !== null) {
+                $this->job->cancel();
+            }
+        } catch (LeaseLostException $lost) {
+            $this->run->abandon($lost);
         } catch (BrokerException) {
             // The next request of sendItems() or of the heartbeat has the same failure.
         }
@@ -149,18 +154,45 @@ final class ItemStore
 
     /**
      * Stores frames, and returns the number of stored items that no reader has taken. While the engine is not
-     * available, retries until the job is cancelled. The loss of the lease also cancels the job.
+     * available, retries for $retrySeconds, or until the job is cancelled. The loss of the lease also cancels it.
      *
      * @param list<string> $frames empty to announce the stored items again, in case the message about them was lost
      */
-    private function put(array $frames): int
+    private function put(array $frames, float $retrySeconds = \INF): int
+    {
+        if (++$this->putCount === 1) {
+            $this->job->pauseTimeLimit();
+            $this->putSince = Clock::now();
+        }
+        try {
+            $untakenCount = ReconnectBackoff::retry($retrySeconds, $this->request($frames));
+            $this->checkedAt = Clock::now();
+        } finally {
+            if (--$this->putCount === 0) {
+                $this->job->resumeTimeLimit(min(Clock::now() - $this->putSince, self::MAX_COUNTED_SECONDS));
+            }
+        }
+        $this->job->throwIfRequested();
+        if ($untakenCount === null) {
+            throw new CancelledException();
+        }
+        $this->job->itemCount = ($this->job->itemCount ?? 0) + \count($frames);
+
+        return $untakenCount;
+    }
+
+    /**
+     * @param list<string> $frames
+     *
+     * @return \Closure(bool): ?int
+     */
+    private function request(array $frames): \Closure
     {
         $first = $frames === [] ? 0 : $this->job->itemCount ?? 0;
-        $this->job->pauseTimeLimit();
-        $begin = Clock::now();
-        $this->failureCount = 0;
-        ++$this->putCount;
-        $untakenCount = ReconnectBackoff::retry(\INF, function () use ($first, $frames): ?int {
+        /** @var int $failureCount */
+        $failureCount = 0;
+
+        return function () use ($first, $frames, &$failureCount): ?int {
             $this->job->throwIfRequested();
             try {
                 return $this->run->broker->putItems(
@@ -172,23 +204,12 @@ final class ItemStore
                     $frames,
                 );
             } catch (BrokerUnavailableException $failure) {
-                if (++$this->failureCount === self::LOGGED_FAILURE) {
+                if (++$failureCount === self::LOGGED_FAILURE) {
                     $this->run->engine->itemRefused($this->job->delivery->id, $failure);
                 }
 
                 throw $failure;
             }
-        });
-        --$this->putCount;
-        $this->checkedAt = Clock::now();
-        $counted = min($this->checkedAt - $begin, self::MAX_COUNTED_SECONDS);
-        $this->job->resumeTimeLimit($counted);
-        $this->job->throwIfRequested();
-        if ($untakenCount === null) {
-            throw new CancelledException();
-        }
-        $this->job->itemCount = ($this->job->itemCount ?? 0) + \count($frames);
-
-        return $untakenCount;
+        };
     }
 }

@@ -36,6 +36,7 @@ use Spindle\Remote\Job;
 use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\JobRetryPolicy;
 use Spindle\Remote\JobStatus;
+use Spindle\Remote\LeaseLostException;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
@@ -86,6 +87,9 @@ final class AgentTest extends TidyTestCase
     private bool $isRefused = false;
 
     private bool $isUnavailable = false;
+
+    /** The engine's answer to the next question of {@see serveItems()} whether a reader wants items after an item. */
+    private ?\Throwable $checkFailure = null;
 
     public function testAnAgentKeepsAJobThatTakesLongerThanItsLease(): void
     {
@@ -838,6 +842,39 @@ final class AgentTest extends TidyTestCase
         );
     }
 
+    public function testALeaseThatEndsBeforeAReaderIsCheckedDoesNotEndTheAgent(): void
+    {
+        $task = function (): \Generator {
+            yield serialize([0, 'item']);
+            $this->checkFailure = LeaseLostException::of('agent');
+            delay(20.0);
+
+            return PortableOutcome::returned('end');
+        };
+        $log = new RecordedLog();
+        $this->serveItems(0.0, static function (\Generator $items): void {
+            self::assertSame(['item'], (new Collected($items))->values);
+        }, $task, $log);
+
+        $warnings = implode("\n", $log->lines('warning'));
+        self::assertStringContainsString('The lease of the agent agent has ended', $warnings);
+    }
+
+    public function testTheTimeLimitOfAGeneratorContinuesAfterAFailedCheckOfItsReader(): void
+    {
+        $task = function (\Closure $report, Cancellation $cancellation): \Generator {
+            $report(['generator']);
+            yield serialize([0, 'item']);
+            $this->checkFailure = BrokerRefusedException::at('localhost', 'it has no permission', '');
+            delay(100.0, cancellation: $cancellation);
+
+            return PortableOutcome::returned('end');
+        };
+        $this->serveItems(0.0, static function (\Generator $items): void {
+            self::assertInstanceOf(TaskTimeoutException::class, (new Collected($items))->thrown);
+        }, $task, timeout: 20.0);
+    }
+
     public function testTheTimeLimitOfAGeneratorIncludesShortRequestsForItsItems(): void
     {
         $this->putDuration = 0.05;
@@ -1005,17 +1042,18 @@ final class AgentTest extends TidyTestCase
     }
 
     /**
-     * Runs a generator task with a time limit of one second, which yields 200 items.
+     * Runs a generator task with a time limit, which yields 200 items.
      *
      * @param float $seconds time that the code needs for each item
      * @param \Closure(\Generator<mixed, mixed, mixed, mixed>, MemoryBroker): void $reader gets the agent's broker, too
-     * @param (\Closure(\Closure(mixed): void): \Generator<int, string, mixed, string>)|null $task another task
+     * @param (\Closure(\Closure(mixed): void, Cancellation): \Generator<int, string, mixed, string>)|null $task
      */
     private function serveItems(
         float $seconds,
         \Closure $reader,
         ?\Closure $task = null,
         ?RecordedLog $log = null,
+        float $timeout = 1.0,
     ): void {
         $engine = new MemoryEngine();
         $pool = self::createStub(Executor::class);
@@ -1030,7 +1068,9 @@ final class AgentTest extends TidyTestCase
                 return PortableOutcome::returned('end');
             };
             $pool->method('submit')->willReturnCallback(
-                static fn(): Future => Future::complete($task === null ? $items() : $task($report)),
+                static fn(callable $_, Cancellation $cancellation): Future => Future::complete(
+                    $task === null ? $items() : $task($report, $cancellation),
+                ),
             );
 
             return $pool;
@@ -1047,13 +1087,20 @@ final class AgentTest extends TidyTestCase
                     throw BrokerUnavailableException::at('localhost', 'its memory is full');
                 }
 
+                $failure = $this->checkFailure;
+                if ($failure !== null && $frames === []) {
+                    $this->checkFailure = null;
+
+                    throw $failure;
+                }
+
                 /** @var list<string> $frames */
                 return $memory->putItems($queue, $owner, $id, $claim, $offset, $frames);
             },
         );
         $agent = new Agent($broker, 'queue', 2, $keys, logger: $log, createPool: $create);
         $ended = async($agent->run(...));
-        $options = new RemoteOptions(timeout: 1.0);
+        $options = new RemoteOptions(timeout: $timeout);
         $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys, JobRetryPolicy::none(), $options);
         $id = $executor->dispatch(static fn(): int => 1, id: 'generator');
         try {
