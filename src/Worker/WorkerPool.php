@@ -142,7 +142,8 @@ final class WorkerPool implements Executor, Statistics
      * unless it had reached the end of the input before close(). map() reaches the end of an iterator only when it asks
      * for a value after the last one. If a loop over results calls close(), the pool keeps all further results of
      * this loop in memory, because the loop can't read them before close() returns. For a generator task, close() waits
-     * until the task has ended or the caller's generator was destroyed.
+     * until the task has ended or the caller's generator was destroyed. close() also waits for the next runs of tasks
+     * that threw a {@see RetryLaterException}.
      *
      * Cancellation: ends the workers and the remaining tasks as {@see kill()} does.
      *

@@ -247,6 +247,8 @@ final class OutcomeHandler
         }
         $minDelay = $failure instanceof TaskFailedException ? RetryLaterException::delayOf($failure->thrown) : null;
         if ($minDelay !== null && $this->mayPostpone($batch)) {
+            --$this->attemptCount;
+            --$this->failedCount;
             $this->backlog->addDelayed($batch->postpone($index), $minDelay);
 
             return true;

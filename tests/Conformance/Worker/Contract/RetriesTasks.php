@@ -184,9 +184,11 @@ trait RetriesTasks
 
             return $i === 1 && $count < 4 ? throw new RetryLaterException(0.0, 'HTTP 429') : $i;
         };
-        $results = new Collected($this->pool(1, self::atOnce(1))->map([0, 1, 2], $task));
+        $pool = $this->pool(1, self::atOnce(1));
+        $results = new Collected($pool->map([0, 1, 2], $task));
 
         self::assertNull($results->thrown);
+        self::assertSame([3, 0], [$pool->statistics()['attempts_total'], $pool->statistics()['failed_total']]);
         self::assertSame([0, 1, 2], $results->values);
         $lines = Text::lines($runs);
         sort($lines);
