@@ -107,17 +107,16 @@ final class AgentRun
         );
     }
 
-    /** A larger outcome or item would be sent again and again, because the engine closes the connection without it. */
+    /**
+     * Lowers the limit for results to what the engine accepts. The engine closes the connection on a larger value, so
+     * the agent would repeat the request for ever.
+     */
     private function limitResults(int $maxFrameBytes): void
     {
         $limit = max(1, $maxFrameBytes - self::RESULT_OVERHEAD_BYTES);
         if ($limit < $this->maxResultBytes) {
             $this->maxResultBytes = $this->settlements->maxResultBytes = $limit;
-            $this->logger->warning(
-                'Results are limited to {bytes} bytes, because the engine accepts no larger values '
-                    . '(proto-max-bulk-len, client-query-buffer-limit)',
-                ['bytes' => $limit],
-            );
+            $this->engine->resultsLimited($limit);
         }
     }
 

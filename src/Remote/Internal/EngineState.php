@@ -19,6 +19,8 @@ final class EngineState
     /** @var array<string, true> logged reasons since the engine became unavailable, or since another failure */
     private array $loggedReasons = [];
 
+    private ?int $loggedLimit = null;
+
     public function __construct(private readonly LoggerInterface $logger, private readonly string $queue) {}
 
     public function unavailable(BrokerUnavailableException $failure): void
@@ -31,13 +33,26 @@ final class EngineState
         }
     }
 
+    /** Logs the limit for results that {@see AgentRun} has lowered. Logs each value once. */
+    public function resultsLimited(int $bytes): void
+    {
+        if ($bytes !== $this->loggedLimit) {
+            $this->loggedLimit = $bytes;
+            $this->logger->warning(
+                'Results are limited to {bytes} bytes, because the engine accepts no larger values '
+                    . '(proto-max-bulk-len, client-query-buffer-limit)',
+                ['bytes' => $bytes],
+            );
+        }
+    }
+
     /** Logs that the engine does not store an item, unless an outage was logged already. */
     public function itemRefused(string $id, BrokerUnavailableException $failure): void
     {
         if ($this->unavailableSince === null) {
             $this->logger->warning(
-                'An item of the job {id} could not be stored, and the agent retries: {reason}',
-                ['id' => Job::givenId($id), 'reason' => $failure->getMessage()],
+                'An item of the job {job} could not be stored, and the agent retries: {reason}',
+                ['job' => Job::givenId($id), 'reason' => $failure->getMessage()],
             );
         }
     }

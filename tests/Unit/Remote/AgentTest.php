@@ -28,6 +28,7 @@ use Spindle\Remote\ClaimResult;
 use Spindle\Remote\Delivery;
 use Spindle\Remote\Internal\AgentPools;
 use Spindle\Remote\Internal\ClaimedJob;
+use Spindle\Remote\Internal\EngineState;
 use Spindle\Remote\Internal\FailedJobLog;
 use Spindle\Remote\Internal\JobBody;
 use Spindle\Remote\Internal\SettlementFactory;
@@ -873,6 +874,17 @@ final class AgentTest extends TidyTestCase
         $this->serveItems(0.0, static function (\Generator $items): void {
             self::assertInstanceOf(TaskTimeoutException::class, (new Collected($items))->thrown);
         }, $task, timeout: 20.0);
+    }
+
+    public function testALimitForResultsIsLoggedOnce(): void
+    {
+        $log = new RecordedLog();
+        $engine = new EngineState($log, 'queue');
+        $engine->resultsLimited(1000);
+        $engine->resultsLimited(1000);
+        $engine->resultsLimited(2000);
+
+        self::assertCount(2, $log->lines('warning'));
     }
 
     public function testTheTimeLimitOfAGeneratorIncludesShortRequestsForItsItems(): void
