@@ -14,14 +14,19 @@ use Revolt\EventLoop\FiberLocal;
 use Revolt\EventLoop\Internal\DriverSuspension;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\LoopTurn;
+use Spindle\Internal\Async\OneShot;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Clock;
 use Spindle\Internal\Preload;
 use Spindle\Internal\ReportDelivery;
 use Spindle\LauncherException;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\PortableOutcome;
+use Spindle\Worker\RetryLaterException;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\TaskRetryPolicy;
+use Spindle\Worker\Thrown;
+use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerCrashedException;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
@@ -86,6 +91,7 @@ final class TaskDispatcher implements PoolEvents
             SerializationFailure::class,
             ValuePath::class,
             DetachedCall::class,
+            OneShot::class,
             Submission::class,
             SharedFlags::class,
             WorkerListener::class,
@@ -94,6 +100,10 @@ final class TaskDispatcher implements PoolEvents
             WorkerStartException::class,
             WorkerCrashedException::class,
             TaskFailedException::class,
+            UnserializableException::class,
+            Thrown::class,
+            RetryLaterException::class,
+            Clock::class,
             LauncherException::class,
             DeferredFuture::class,
             FutureState::class,

@@ -7,6 +7,7 @@ namespace Spindle\Tests\Fault\Worker;
 use PHPUnit\Framework\Attributes\TestWith;
 use Revolt\EventLoop\Driver\StreamSelectDriver;
 use Spindle\Tests\Host;
+use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerStartException;
 
 /** Tests the lack of descriptors and of processes. */
@@ -58,6 +59,15 @@ trait ExhaustionFaults
 
         self::assertStringStartsWith(WorkerStartException::class, $without[0]);
         self::assertSame(['done', 'done', 'done'], $with);
+    }
+
+    public function testATaskThatThrowsIsRetriedWithoutAFreeDescriptor(): void
+    {
+        $program = HostPrograms::class . '::failWithoutDescriptors';
+        $outcome = Host::call($program, [$this->context()->name], self::withDescriptors(100));
+        self::assertIsString($outcome);
+
+        self::assertStringStartsWith(TaskFailedException::class . ', TypeError: ', $outcome);
     }
 
     /** Opens many files: stream_select() fails for descriptors above 1023, and the event loop with it. */

@@ -90,6 +90,28 @@ final class HostPrograms
         return [$without, self::squares($pool, 3)];
     }
 
+    /** Returns the failure of a task that throws while this process has no free descriptor, after a retry. */
+    public static function failWithoutDescriptors(string $context): string
+    {
+        $pool = self::pool($context, 1, retries: 1);
+        self::squares($pool, 1);
+        class_exists(CancelledException::class);
+        (new TimeoutCancellation(0.0))->isRequested();
+        $files = [];
+        while (($file = @fopen('/dev/null', 'r')) !== false) {
+            $files[] = $file;
+        }
+        try {
+            $pool->submit(new Call('square', 'no number'))->await(new TimeoutCancellation(10));
+            $outcome = 'no failure';
+        } catch (\Throwable $thrown) {
+            $outcome = $thrown::class . ', ' . get_debug_type($thrown->getPrevious()) . ": {$thrown->getMessage()}";
+        }
+        array_map(fclose(...), $files);
+
+        return $outcome;
+    }
+
     /**
      * @return list<string> outcomes of tasks, each in a new worker that has to connect while strangers take all
      *         descriptors
@@ -359,11 +381,12 @@ final class HostPrograms
         ?float $timeout = null,
         float $startTimeout = 10.0,
         ?int $maxTasks = null,
+        int $retries = 0,
     ): WorkerPool {
         /** @var WorkerContext $case */
         $case = \constant(WorkerContext::class . "::{$context}");
 
-        return new WorkerPool($workers, 0, new WorkerPoolOptions(
+        return new WorkerPool($workers, $retries, new WorkerPoolOptions(
             context: $case,
             timeout: $timeout,
             gracePeriod: 0.1,

@@ -92,6 +92,7 @@ final class EngineClient
             Backoff::class,
             BrokerUnavailableException::class,
             CancelledException::class,
+            EngineSettings::class,
             ReconnectBackoff::class,
             TimeoutCancellation::class,
             ...ClientStream::PRELOADED,
