@@ -46,13 +46,13 @@ final class RemoteActivity
     public function begin(OutcomeReceiver $work, ?Broker $broker): void
     {
         $this->work[spl_object_id($work)] = $work;
-        $this->broker = $broker;
-        $this->missingAgents?->start($broker, $this);
+        $this->broker = $broker ?? $this->broker;
+        $this->missingAgents?->start($this->broker, $this);
     }
 
     /**
-     * Calls $request, which sends jobs, as {@see request()} does. Also continues to check for agents: possibly a call
-     * of map() has awaited no outcome until now.
+     * Sends jobs as {@see request()} does. Also restarts the check for agents, which stops while a slow loop over map()
+     * has no pending job.
      *
      * @param \Closure(): int $request
      */
