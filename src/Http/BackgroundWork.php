@@ -6,6 +6,7 @@ namespace Spindle\Http;
 
 use Revolt\EventLoop;
 use Revolt\EventLoop\Driver;
+use Spindle\Http\Internal\Server\LoopWork;
 use Spindle\Http\Internal\Server\Service;
 use Spindle\Internal\Async\FiberQueue;
 
@@ -15,22 +16,11 @@ use Spindle\Internal\Async\FiberQueue;
  */
 final class BackgroundWork
 {
-    /** Process and event loop to which the other properties apply. They do not apply to forks or to another loop. */
-    private static int $pid = 0;
+    /** @var \WeakMap<Driver, LoopWork>|null */
+    private static ?\WeakMap $loops = null;
 
-    /** @var \WeakReference<Driver>|null */
-    private static ?\WeakReference $loop = null;
-
-    private static int $running = 0;
-
-    /** Number of functions that have begun, but not returned. */
-    private static int $begun = 0;
-
-    /** @var \WeakMap<object, true>|null fibers of these functions */
+    /** @var \WeakMap<object, LoopWork>|null fibers of the functions of all loops */
     private static ?\WeakMap $fibers = null;
-
-    /** @var array<int, \Closure(): void> called when no function is running any more, by id of the server */
-    private static array $waiting = [];
 
     private function __construct() {}
 
@@ -43,17 +33,15 @@ final class BackgroundWork
      */
     public static function start(\Closure $work): void
     {
-        self::forgetOthers();
-        ++self::$running;
-        EventLoop::queue(self::run(...), $work, self::$pid, self::$fibers);
+        $state = self::state();
+        ++$state->running;
+        EventLoop::queue(self::run(...), $work, $state);
     }
 
     /** @internal Returns how many functions have not returned. */
     public static function running(): int
     {
-        self::forgetOthers();
-
-        return self::$running;
+        return self::state()->running;
     }
 
     /** @internal Returns whether the current fiber runs one of the functions. */
@@ -67,9 +55,10 @@ final class BackgroundWork
     /** @internal Returns how many functions were ended by exit() or a fatal error. */
     public static function ended(): int
     {
-        $ended = self::$begun;
-        foreach (self::$fibers ?? [] as $fiber => $_) {
-            $ended -= $fiber instanceof \Fiber && !$fiber->isTerminated() ? 1 : 0;
+        $state = self::state();
+        $ended = $state->begun;
+        foreach (self::$fibers ?? [] as $fiber => $ofFiber) {
+            $ended -= $ofFiber === $state && $fiber instanceof \Fiber && !$fiber->isTerminated() ? 1 : 0;
         }
 
         return $ended;
@@ -78,11 +67,11 @@ final class BackgroundWork
     /** @internal */
     public static function onEnd(object $owner, ?\Closure $notify): void
     {
-        self::forgetOthers();
+        $state = self::state();
         if ($notify === null) {
-            unset(self::$waiting[spl_object_id($owner)]);
+            unset($state->waiting[spl_object_id($owner)]);
         } else {
-            self::$waiting[spl_object_id($owner)] = $notify;
+            $state->waiting[spl_object_id($owner)] = $notify;
         }
     }
 
@@ -100,9 +89,11 @@ final class BackgroundWork
     /** @internal Runs the event loop at the end of the script until all functions have returned or called exit(). */
     public static function runAtEnd(): void
     {
-        self::$running -= self::ended();
-        if (self::running() > 0) {
-            self::$waiting = [EventLoop::getDriver()->stop(...)];
+        $state = self::state();
+        $ended = self::ended();
+        [$state->running, $state->begun] = [$state->running - $ended, $state->begun - $ended];
+        if ($state->running > 0) {
+            $state->waiting = [EventLoop::getDriver()->stop(...)];
             try {
                 EventLoop::run(); // if exit() was called in a fiber, no suspension of {main} is possible
             } catch (\Error) { // the loop has resumed the wait in {main} that exit() has ended
@@ -111,41 +102,39 @@ final class BackgroundWork
         }
     }
 
-    /** @param \WeakMap<object, true> $fibers value of the property when the function was counted */
-    private static function run(\Closure $work, int $pid, \WeakMap $fibers): void
+    private static function run(\Closure $work, LoopWork $state): void
     {
-        if ($pid !== getmypid()) {
+        if ($state->pid !== getmypid()) {
             Service::killIfAnyForked();
 
             return; // the parent process runs the function
         }
-        Service::handleWork();
+        Service::endBlockMeasurements();
         $fiber = \Fiber::getCurrent();
         \assert($fiber !== null);
-        $fibers[$fiber] = true;
-        self::$begun += $fibers === self::$fibers ? 1 : 0;
+        $fibers = self::$fibers ??= new \WeakMap();
+        $fibers[$fiber] = $state;
+        ++$state->begun;
         try {
             $work();
         } finally {
-            $isFork = $pid !== getmypid();
-            $isFork ? Service::killIfAnyForked() : Service::handleWork();
+            $isFork = $state->pid !== getmypid();
+            $isFork ? Service::killIfAnyForked() : Service::endBlockMeasurements();
             unset($fibers[$fiber]);
-            if (!$isFork && $fibers === self::$fibers) {
-                --self::$begun;
-                if (--self::$running === 0) {
-                    array_map(static fn(\Closure $notify) => $notify(), self::$waiting);
-                }
+            --$state->begun;
+            if (--$state->running === 0 && !$isFork) {
+                array_map(static fn(\Closure $notify) => $notify(), $state->waiting);
             }
         }
     }
 
-    private static function forgetOthers(): void
+    private static function state(): LoopWork
     {
+        $loops = self::$loops ??= new \WeakMap();
         $loop = EventLoop::getDriver();
-        if (self::$pid !== getmypid() || self::$loop?->get() !== $loop) {
-            [self::$pid, self::$loop] = [(int) getmypid(), \WeakReference::create($loop)];
-            [self::$running, self::$begun, self::$waiting] = [0, 0, []];
-            self::$fibers = new \WeakMap();
-        }
+        $pid = (int) getmypid();
+        $state = $loops[$loop] ?? null;
+
+        return $state?->pid === $pid ? $state : $loops[$loop] = new LoopWork($pid);
     }
 }

@@ -273,7 +273,7 @@ final class Service implements FileDescriptors
     }
 
     /** Called before a function of BackgroundWork runs, and when it has returned. */
-    public static function handleWork(): void
+    public static function endBlockMeasurements(): void
     {
         foreach (self::$answeredOnExit ?? [] as $service => $_) {
             $service->blocks->handleWait();

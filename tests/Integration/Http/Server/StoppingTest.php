@@ -443,6 +443,40 @@ final class StoppingTest extends HttpServerTestCase
         return [BackgroundWork::running(), BackgroundWork::ended()];
     }
 
+    public function testBackgroundWorkIsCountedPerEventLoop(): void
+    {
+        self::assertSame(
+            [[2, 0], [1, 0, 0], [1, 0]],
+            Host::call(self::class . '::replaceAndRestoreTheLoop', timeout: 20),
+        );
+    }
+
+    /** @return list<list<int>> numbers of running and ended functions, and of notifications of the first loop */
+    public static function replaceAndRestoreTheLoop(): array
+    {
+        [$first, $second] = [EventLoop::getDriver(), (new DriverFactory())->create()];
+        [$gate, $otherGate, $notified] = [new DeferredFuture(), new DeferredFuture(), 0];
+        BackgroundWork::start($gate->getFuture()->await(...));
+        EventLoop::run();
+        EventLoop::setDriver($second);
+        BackgroundWork::running();
+        EventLoop::setDriver($first);
+        BackgroundWork::start($otherGate->getFuture()->await(...));
+        BackgroundWork::onEnd($first, static function () use (&$notified): void {
+            ++$notified;
+        });
+        EventLoop::run();
+        $counts = [[BackgroundWork::running(), BackgroundWork::ended()]];
+        $gate->complete();
+        EventLoop::run();
+        $counts[] = [BackgroundWork::running(), BackgroundWork::ended(), $notified];
+        $otherGate->complete();
+        EventLoop::run();
+        $counts[] = [$notified, BackgroundWork::running()];
+
+        return $counts;
+    }
+
     public function testRequestsAndBackgroundWorkAtTheTimeoutAreOneLogEntry(): void
     {
         $logger = new SuspendingLogger();
