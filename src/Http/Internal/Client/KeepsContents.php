@@ -34,7 +34,7 @@ trait KeepsContents
     /** Whether a fiber waits for bytes. During this wait, other fibers can't read the body. */
     private bool $isReading = false;
 
-    /** Exception that each read throws once the bytes before it were read. */
+    /** Thrown by each read after the bytes that arrived before the failure. */
     private ?\Throwable $failure = null;
 
     /** The {@see OutgoingRequest}. The wrapper hides the request from var_export() and from array casts. */
@@ -124,7 +124,7 @@ trait KeepsContents
         );
     }
 
-    /** Discards the bytes after each MAX_KEPT_BYTES of the body. */
+    /** Discards the kept bytes once the body is longer than MAX_KEPT_BYTES. */
     private function discardLongPart(): void
     {
         if ($this->dropped + \strlen($this->bytes) >= self::MAX_KEPT_BYTES) {

@@ -160,8 +160,7 @@ final readonly class OutgoingRequest
     /**
      * Rewinds a body that an earlier request or a logger has read.
      *
-     * @throws UnreadableBodyException also when the body was closed, or can't be rewound after an earlier request has
-     *     read an {@see IterableStream} or all of another stream
+     * @throws UnreadableBodyException also if the body was closed, or was already sent and can't be rewound
      */
     public function beginBody(): void
     {

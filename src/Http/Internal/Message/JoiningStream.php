@@ -27,8 +27,8 @@ interface JoiningStream extends StreamInterface
     public function takeJoined(): string;
 
     /**
-     * Returns how much longer the body is than announced, once the announced bytes were read; null if no further byte
-     * is known.
+     * Returns by how many bytes the body exceeds $length; null if no excess is known. Call it after $length bytes were
+     * read.
      *
      * @param int|null $length announced bytes; null if the reader knows no length
      */

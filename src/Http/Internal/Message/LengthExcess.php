@@ -16,7 +16,7 @@ final readonly class LengthExcess
     public function __construct(private int $announced, private int $produced) {}
 
     /**
-     * Returns null unless a body is known to be longer than the $length bytes that were read. Does not read a stream
+     * Returns by how much the body exceeds $length; null if it does not, or if that is unknown. Never reads a stream
      * that could block. Lets a generator run the code after its last `yield`.
      */
     public static function of(StreamInterface $body, ?int $length): ?self
@@ -25,16 +25,21 @@ final readonly class LengthExcess
         if ($body instanceof JoiningStream) {
             return $body->excess($length);
         }
-        // A certain size replaces the handler's Content-Length. If its file has grown, the new bytes are no excess.
+        // If the size of the stream is known, that size was announced instead of the handler's Content-Length. Bytes
+        // that were appended to the file later are no error.
         $isAnnounced = $length !== null && ($body->getSize() === 0 || StreamSize::of($body) === null);
         $mayRead = $body->isSeekable() || $body instanceof ContentsStream;
         if (!$isAnnounced || !$mayRead) {
             return null;
         }
-        if ($body->isSeekable() && $body->tell() !== $length) {
-            $body->seek($length); // another response sends the same body
+        try {
+            if ($body->isSeekable() && $body->tell() !== $length) {
+                $body->seek($length); // another response sends the same body
+            }
+            $more = \strlen($body->read(self::READ_BYTES));
+        } catch (\Exception) { // the response is complete
+            return null;
         }
-        $more = \strlen($body->read(self::READ_BYTES));
 
         return $more === 0 ? null : new self($length, $length + $more);
     }

@@ -136,8 +136,8 @@ final class ServingProcess
     }
 
     /**
-     * Creates an event loop whose callbacks have other identifiers than those of the inherited loop, which have no
-     * digit. Otherwise, inherited objects that cancel their callbacks would cancel callbacks of this process.
+     * Creates an event loop whose callback ids contain a digit. Ids of the inherited loop contain none, so inherited
+     * objects can't cancel callbacks of this process.
      */
     private static function createLoop(): Driver
     {

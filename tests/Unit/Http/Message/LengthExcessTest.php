@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Http\Message;
 
+use GuzzleHttp\Psr7\FnStream;
 use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Internal\Message\IterableStream;
@@ -20,6 +21,16 @@ final class LengthExcessTest extends TestCase
         self::assertNotNull(LengthExcess::of($file, $size - 100));
         $file->rewind();
         self::assertNull(LengthExcess::of($file, $size + 100));
+    }
+
+    public function testAFailureAfterTheAnnouncedBytesIsIgnored(): void
+    {
+        $body = FnStream::decorate(Stream::create(''), [
+            'tell' => static fn(): int => 5,
+            'read' => static fn(): never => throw new \RuntimeException('There are no more bytes'),
+        ]);
+
+        self::assertNull(LengthExcess::of($body, 5));
     }
 
     public function testTheRestOfALongPieceIsNotCopied(): void
