@@ -6,6 +6,7 @@ namespace Spindle\Http\Internal\Client;
 
 use Amp\Cancellation;
 use Revolt\EventLoop;
+use Revolt\EventLoop\Driver;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Internal\Async\CallbackFiber;
 use Spindle\Internal\Async\Condition;
@@ -68,6 +69,8 @@ final class ClientConnection
     /** @var positive-int maximum bytes of the next read */
     private int $readBytes = self::MIN_READ_BYTES;
 
+    /** @var \WeakReference<Driver> event loop of the watchers */
+    private readonly \WeakReference $loop;
     private readonly string $readWatcher;
     private readonly string $writeWatcher;
     private bool $awaitsWritable = false;
@@ -114,6 +117,7 @@ final class ClientConnection
         $this->changed = $changed = new Condition();
         $this->accepted = new Condition();
         $this->slice = new TimeSlice();
+        $this->loop = \WeakReference::create(EventLoop::getDriver());
         // The closures hold no strong reference to the connection, so that its destructor can close it.
         $this->readWatcher = EventLoop::disable(EventLoop::onReadable($stream, static fn() => $changed->notify()));
         $weak = \WeakReference::create($this);
@@ -280,12 +284,14 @@ final class ClientConnection
         if ($this->isClosed) {
             return;
         }
-        if ($this->ownerPid !== getmypid()) {
-            ForkedSockets::detach([$this->stream]);
-        }
+        $isInFork = $this->ownerPid !== getmypid();
+        $isInFork ? ForkedSockets::detach([$this->stream]) : null;
         $this->isClosed = $this->hasEnded = true;
-        EventLoop::cancel($this->readWatcher);
-        EventLoop::cancel($this->writeWatcher);
+        $loop = $this->loop->get();
+        if (!$isInFork || $loop === EventLoop::getDriver()) { // another loop of a fork may use the same ids
+            $loop?->cancel($this->readWatcher);
+            $loop?->cancel($this->writeWatcher);
+        }
         $this->timer->remove($this);
         $stream = $this->stream;
         Warnings::suppressed(static fn() => fclose($stream));

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Client;
 
 use Revolt\EventLoop;
+use Revolt\EventLoop\Driver;
 
 /** Ends the waits of all connections of a client at their deadlines, with one timer of the event loop. */
 final class DeadlineTimer
@@ -16,6 +17,9 @@ final class DeadlineTimer
     private int $firesAt = \PHP_INT_MAX;
 
     private string $timer = '';
+
+    /** @var \WeakReference<Driver>|null event loop of the timer */
+    private ?\WeakReference $loop = null;
 
     /** Returns the time by hrtime() `$seconds` after `$start` (null: now); PHP_INT_MAX for 1e9 seconds or more. */
     public static function after(float $seconds, ?int $start = null): int
@@ -57,14 +61,15 @@ final class DeadlineTimer
 
     public function stop(): void
     {
-        EventLoop::cancel($this->timer);
+        $this->loop?->get()?->cancel($this->timer);
         $this->firesAt = \PHP_INT_MAX;
     }
 
     private function schedule(int $time): void
     {
-        EventLoop::cancel($this->timer);
+        $this->loop?->get()?->cancel($this->timer);
         $this->firesAt = $time;
+        $this->loop = \WeakReference::create(EventLoop::getDriver());
         $weak = \WeakReference::create($this);
         $this->timer = EventLoop::unreference(EventLoop::delay(
             max(0, $time - hrtime(true)) / 1e9,

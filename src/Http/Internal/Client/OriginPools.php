@@ -8,6 +8,7 @@ use Amp\DeferredCancellation;
 use Amp\Internal\Cancellable;
 use Amp\Internal\WrappedCancellation;
 use Revolt\EventLoop;
+use Revolt\EventLoop\Driver;
 use Revolt\EventLoop\FiberLocal;
 use Revolt\EventLoop\Internal\DeferCallback;
 use Revolt\EventLoop\Internal\DriverSuspension;
@@ -47,6 +48,9 @@ final class OriginPools
     private string $idleTimer = '';
 
     private int $ownerPid;
+
+    /** @var \WeakReference<Driver>|null event loop of the timer of {@see checkIdle()} */
+    private ?\WeakReference $loop = null;
 
     private bool $isClosing = false;
 
@@ -102,7 +106,7 @@ final class OriginPools
     public function __destruct()
     {
         $this->close();
-        EventLoop::cancel($this->idleTimer);
+        $this->loop?->get()?->cancel($this->idleTimer);
     }
 
     public function for(Url $url, ?Url $proxy, RequestOptions $options): OriginPool
@@ -183,7 +187,7 @@ final class OriginPools
 
     public function stopTimers(): void
     {
-        EventLoop::cancel($this->idleTimer);
+        $this->loop?->get()?->cancel($this->idleTimer);
         $this->idleTimer = '';
         $this->timer->stop();
     }
@@ -207,6 +211,7 @@ final class OriginPools
     {
         if ($this->idleTimer === '') {
             $check = static fn(self $pools) => $pools->checkIdle();
+            $this->loop = \WeakReference::create(EventLoop::getDriver());
             $this->idleTimer = WeakTimer::after(self::IDLE_CHECK_INTERVAL, $this, $check);
         }
     }

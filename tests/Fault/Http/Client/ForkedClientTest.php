@@ -14,6 +14,8 @@ use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
+use Revolt\EventLoop;
+use Revolt\EventLoop\DriverFactory;
 use Spindle\Http\Client\GuzzleHandler;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\HttpClientOptions;
@@ -144,6 +146,40 @@ final class ForkedClientTest extends TestCase
         });
 
         return [$status, $slow->await(), $order->await()];
+    }
+
+    #[TestWith(['kill'])]
+    #[TestWith(['request'])]
+    #[TestWith(['drop'])]
+    public function testAForkWithAnotherEventLoopKeepsItsCallbacks(string $how): void
+    {
+        $this->serveNumbers();
+
+        self::assertResult([7, 7], 'replaceTheLoop', $how, str_replace('tcp:', 'http:', $this->address));
+    }
+
+    /** @return list<int> exit status of forks, before and after the request of the process */
+    public static function replaceTheLoop(string $how, string $url): array
+    {
+        $client = new HttpClient();
+        $check = static fn(): int => self::inFork(static function () use ($how, &$client): void {
+            EventLoop::setDriver($loop = (new DriverFactory())->create());
+            $ids = array_map(static fn(): string => EventLoop::defer(static fn() => null), range(1, 1000));
+            array_map(EventLoop::disable(...), $ids);
+            match ($how) {
+                'kill' => $client?->kill(),
+                'request' => $client?->statistics(),
+                default => $client = null,
+            };
+            gc_collect_cycles();
+            $lost = array_diff($ids, $loop->getIdentifiers());
+            $lost === [] ? null : throw new \RuntimeException("Lost: " . implode(" ", $lost));
+        });
+        $before = $check();
+        EventLoop::queue($client->get(...), $url);
+        EventLoop::run();
+
+        return [$before, $check()];
     }
 
     public function testAForkDoesNotSendARequestThatLooksUpItsServer(): void
