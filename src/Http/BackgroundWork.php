@@ -96,8 +96,9 @@ final class BackgroundWork
             $state->waiting = [EventLoop::getDriver()->stop(...)];
             try {
                 EventLoop::run(); // if exit() was called in a fiber, no suspension of {main} is possible
-            } catch (\Error) { // the loop has resumed the wait in {main} that exit() has ended
+            } catch (\Error $failure) { // the loop has resumed the wait in {main} that exit() has ended
                 EventLoop::run();
+                $failure::class === \Error::class ? null : throw $failure; // the error handler has thrown it
             }
         }
     }

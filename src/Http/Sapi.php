@@ -106,15 +106,26 @@ final class Sapi
         return ob_get_level() <= $level;
     }
 
-    /** Runs the functions that remain after exit(), an uncaught exception, or output of the handler. */
+    /**
+     * Runs at the end of the script. Answers 500 if the handler sent no response, and runs the remaining background
+     * functions. They run after all other shutdown functions, because exit() in a function prevents these.
+     */
     private static function handleEnd(int $level, Head $head, SapiExchange $exchange): void
     {
         $isUnanswered = !$exchange->isHandled && !headers_sent();
         $isUnanswered ? self::answerEnd($level, $head, $exchange) : null;
+        register_shutdown_function(self::endWork(...), $isUnanswered, $exchange);
+    }
+
+    private static function endWork(bool $isSent, SapiExchange $exchange): void
+    {
         $error = FatalError::last();
         if ($error === null || str_starts_with($error['message'], 'Uncaught ')) {
-            self::finishWork($isUnanswered, BackgroundWork::runAtEnd(...));
+            // PHP calls this callback even if a function calls exit().
+            $exchange->isCutOff ? ob_start(SapiBody::kill(...), 0, 0) : null;
+            self::finishWork($isSent, BackgroundWork::runAtEnd(...));
         }
+        $exchange->isCutOff ? SapiBody::kill() : null;
     }
 
     /** Answers with 500 after exit() or a fatal error in the handler. PHP would send no body, and 200 after exit(). */
@@ -185,7 +196,7 @@ final class Sapi
 
     /**
      * @param bool $isSent false if the response was cut off. It must not end here, because it would look complete:
-     *     {@see SapiBody::killAtEnd()}
+     *     {@see SapiBody::kill()}
      * @param \Closure(): void $wait
      */
     private static function finishWork(bool $isSent, \Closure $wait): void

@@ -32,8 +32,6 @@ final class SapiBody
     /** @var \Generator<int, string> */
     private readonly \Generator $pieces;
 
-    private bool $isComplete = false;
-
     private function __construct(ResponseInterface $response, Head $head, private readonly SapiExchange $exchange)
     {
         $content = $response instanceof Response ? $response->body() : null;
@@ -79,11 +77,11 @@ final class SapiBody
     {
         try {
             if ($this->isSent) {
-                $this->length === null ? $this->killAtEnd() : null;
+                $this->exchange->isCutOff = $this->length === null;
                 $this->sendPieces();
                 $this->body->excess?->log($this->exchange->logFields(), $this->exchange->logger());
             }
-            $this->isComplete = true;
+            $this->exchange->isCutOff = false;
         } finally {
             $this->close();
         }
@@ -120,13 +118,11 @@ final class SapiBody
      * has logged the error, and PHP-FPM starts another process. Without the kill, PHP-FPM would end the response as
      * usual. Clients would then take the response for complete, because they do not know its length.
      */
-    private function killAtEnd(): void
+    public static function kill(): string
     {
-        if (\PHP_SAPI === 'fpm-fcgi' && \function_exists('posix_kill')) {
-            register_shutdown_function(function (): void {
-                $this->isComplete || posix_kill(posix_getpid(), Libc::SIGKILL);
-            });
-        }
+        return \PHP_SAPI === 'fpm-fcgi' && \function_exists('posix_kill')
+            ? (string) posix_kill(posix_getpid(), Libc::SIGKILL)
+            : '';
     }
 
     /** Closes the body. An exception of close() is only logged, because it must not replace the response. */

@@ -25,6 +25,9 @@ final class SapiExchange implements RequestExchange
     /** Whether a response exists. If the script ends without one, exit() or a fatal error has ended the handler. */
     public bool $isHandled = false;
 
+    /** Whether a response of unknown length has begun, but not ended. */
+    public bool $isCutOff = false;
+
     private readonly DeferredCancellation $cancellation;
     private readonly MatchedRoute $route;
     private ?StreamInterface $body = null;

@@ -42,6 +42,11 @@ final class FpmTest extends AppContract
         $this->assertInterrupted('/exits-midway');
     }
 
+    public function testAResponseThatExitInterruptsBeforeBackgroundWorkExitsIsNotComplete(): void
+    {
+        $this->assertInterrupted('/exits-midway-and-later');
+    }
+
     private function assertInterrupted(string $target): void
     {
         $broken = self::thrown(\UnexpectedValueException::class, fn() => $this->ask('GET', $target));

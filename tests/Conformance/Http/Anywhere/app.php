@@ -252,6 +252,17 @@ $routes = [
             throw new RuntimeException('in the middle');
         })(), 'text/plain');
     },
+    '/exits-midway-and-later' => static function (): ResponseInterface {
+        BackgroundWork::start(static function (): never {
+            delay(0.01);
+            exit;
+        });
+
+        return Response::stream((static function (): Generator {
+            yield str_repeat('x', 100_000);
+            exit;
+        })(), 'text/plain');
+    },
     '/callback' => static fn(): ResponseInterface
         => new ForeignResponse(200, ['X-Kept' => 'yes'], new CallbackStream(static fn(): string => 'made at once')),
     '/callback-cut' => static fn(): ResponseInterface
