@@ -22,6 +22,7 @@ final class Upload
     private bool $isComplete = false;
     private bool $isAborted = false;
     private bool $hasRead = false;
+    private int $sent = 0;
 
     /** Time by hrtime() until which pieces are joined, and whether the event loop will send joined pieces. */
     private int $joinUntil = 0;
@@ -80,15 +81,14 @@ final class Upload
             $this->sendJoined();
             $this->connection->fail($failure); // closes the connection, so that the server sees an incomplete request
         } finally {
-            SingleReader::release($this->body, $this->hasRead);
+            $this->sent > 0 ? null : SingleReader::release($this->body, $this->hasRead); // the rest is no whole body
             $this->connection->endUpload();
         }
     }
 
     private function send(): void
     {
-        $sent = 0;
-        while (!$this->mustStop() && !$this->isAtEnd($sent)) {
+        while (!$this->mustStop() && !$this->isAtEnd($this->sent)) {
             $this->hasRead = true;
             $bytes = $this->read();
             if ($bytes === '') {
@@ -97,9 +97,9 @@ final class Upload
                 }
                 continue;
             }
-            $sent += \strlen($bytes);
-            if ($this->size !== null && $sent > $this->size) {
-                $this->connection->send(substr($bytes, 0, $this->ensureGrown($this->size) - $sent));
+            $this->sent += \strlen($bytes);
+            if ($this->size !== null && $this->sent > $this->size) {
+                $this->connection->send(substr($bytes, 0, $this->ensureGrown($this->size) - $this->sent));
                 break;
             }
             if (!$this->connection->send($this->size === null ? self::chunk($bytes) : $bytes)) {
@@ -110,8 +110,10 @@ final class Upload
         if ($this->mustStop()) {
             return;
         }
-        if ($this->size !== null && $sent < $this->size) {
-            throw new \LengthException("it ends after {$sent} bytes, but its declared size is {$this->size} bytes");
+        if ($this->size !== null && $this->sent < $this->size) {
+            throw new \LengthException(
+                "it ends after {$this->sent} bytes, but its declared size is {$this->size} bytes",
+            );
         }
         if ($this->size === null) {
             $this->connection->write("0\r\n\r\n");

@@ -23,7 +23,10 @@ final class SingleReader
         return $isFree;
     }
 
-    /** Ends a claim if the stream may be readable again: it was not read, or it is that of another library. */
+    /**
+     * Releases the claim, unless the stream is one of Spindle's streams and was read. Such a stream can't be read
+     * again.
+     */
     public static function release(StreamInterface $stream, bool $wasRead = true): void
     {
         if (!$wasRead || !$stream instanceof IterableStream && !$stream instanceof EventStream) {

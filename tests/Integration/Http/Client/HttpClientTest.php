@@ -9,6 +9,7 @@ use Amp\Socket\Socket;
 use GuzzleHttp\Client as Guzzle;
 use GuzzleHttp\Exception\RequestException;
 use GuzzleHttp\HandlerStack;
+use GuzzleHttp\Psr7\FnStream;
 use GuzzleHttp\Psr7\StreamWrapper as GuzzleStreamWrapper;
 use GuzzleHttp\Psr7\Utils;
 use Nyholm\Psr7\Request;
@@ -221,6 +222,36 @@ final class HttpClientTest extends TestCase
                 self::assertStringContainsString('it was already read to its end', $failure->getMessage());
             }
         }
+    }
+
+    public function testTheRestOfAForeignStreamIsNotSent(): void
+    {
+        $bodies = [];
+        $this->serve(static function (ServerRequestInterface $request) use (&$bodies): Response {
+            $bodies[] = (string) $request->getBody();
+
+            return Response::text('');
+        });
+        /** @var list<string|null> $pieces */
+        $pieces = ['te', null, 'xt'];
+        $body = FnStream::decorate(Utils::streamFor(new \ArrayIterator([])), [
+            'getSize' => static fn(): ?int => null,
+            'eof' => static function () use (&$pieces): bool {
+                return $pieces === [];
+            },
+            'read' => static function () use (&$pieces): string {
+                return array_shift($pieces) ?? throw new \RuntimeException('the device has failed');
+            },
+        ]);
+        foreach (['the device has failed', 'another request sends it'] as $reason) {
+            $failure = self::thrown(
+                InvalidRequestException::class,
+                fn() => $this->http()->request('POST', $this->url(), body: $body),
+            );
+            self::assertStringContainsString($reason, $failure->getMessage());
+        }
+
+        self::assertSame([], $bodies);
     }
 
     public function testALargeBodyIsStreamedInBothDirections(): void
