@@ -33,7 +33,7 @@ final class OutgoingBody
     /** Whether the body can be read again, for example by another response. */
     private readonly bool $seekable;
 
-    private bool $mayClose;
+    private bool $mayClose = false;
 
     /** Length in bytes; null if unknown. */
     public ?int $length = null;
@@ -59,7 +59,6 @@ final class OutgoingBody
     {
         $this->stream = ContentsStream::of($stream);
         $this->seekable = $stream->isSeekable();
-        $this->mayClose = !$this->seekable;
     }
 
     /**
