@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Process;
 
-use Spindle\Http\Internal\Server\RequestName;
 use Spindle\Internal\Launcher\Process\Signals;
 
 /** A running process that the supervisor has forked, with its state and deadlines. All times are by hrtime(). */
@@ -23,6 +22,9 @@ final class Child
 
     /** Seconds from the end of a process's stop or handover timeout until the supervisor kills the process. */
     private const GRACE_SECONDS = 1.0;
+
+    /** Part of the reasons for a kill. Replaced if the process answers that a function of BackgroundWork blocks it. */
+    private const CULPRIT = ': a handler';
 
     /** Time at which the process began to serve; null while it does not serve yet. */
     public ?int $readyAt = null;
@@ -128,11 +130,11 @@ final class Child
     }
 
     /** Handles the answer to {@see killWithReport()}. */
-    public function handlePosition(string $position): void
+    public function handlePosition(string $position, bool $isInBackgroundWork): void
     {
         $this->position = $position;
-        if (str_ends_with($position, RequestName::IN_BACKGROUND_WORK)) {
-            $this->endReason = str_replace('a handler', 'a function of BackgroundWork', $this->endReason);
+        if ($isInBackgroundWork) {
+            $this->endReason = str_replace(self::CULPRIT, ': a function of BackgroundWork', $this->endReason);
         }
     }
 
@@ -156,7 +158,8 @@ final class Child
             $this->channel->send(Message::Ping);
         } else {
             $this->killWithReport(
-                "was killed, because its event loop was blocked for {$blockTimeout} s: a handler does not return",
+                "was killed, because its event loop was blocked for {$blockTimeout} s"
+                    . self::CULPRIT . ' does not return',
             );
         }
     }
@@ -192,7 +195,7 @@ final class Child
         if ($this->endDeadline <= $now) {
             $this->endDeadline = \PHP_INT_MAX;
             $this->killWithReport(
-                'was killed, because it did not end in time: a handler blocks its event loop,'
+                'was killed, because it did not end in time' . self::CULPRIT . ' blocks its event loop,'
                     . ' or the process was suspended (SIGSTOP)',
             );
         }

@@ -243,7 +243,7 @@ final class ProcessManager implements ChildMessages
             ),
             Message::AllAnswered => $child->answeredAll = true,
             Message::Statistics => $child->lastStatistics = $payload,
-            Message::Position => $child->handlePosition($payload),
+            Message::Position => $child->handlePosition($payload, $number === 1),
             Message::Blocked => $this->logger->warning("{$child} blocks its event loop{block}", ['block' => $payload]),
             default => throw new \ValueError("{$child} sent {$message->name}"),
         };

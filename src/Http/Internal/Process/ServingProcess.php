@@ -13,6 +13,7 @@ use Revolt\EventLoop\Internal\AbstractDriver;
 use Spindle\Http\AppException;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Internal\Message\HandlerFailure;
+use Spindle\Http\Internal\Server\RequestName;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\FatalError;
 use Spindle\Internal\Launcher\Process\Libc;
@@ -246,7 +247,8 @@ final class ServingProcess
         }
         $position = BlockTrace::position(debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 10));
         if ($position !== '') {
-            $this->send(Message::Position, $position . ($this->server?->requestName()->clause() ?? ''));
+            $clause = $this->server?->requestName()->clause() ?? '';
+            $this->send(Message::Position, $position . $clause, (int) ($clause === RequestName::IN_BACKGROUND_WORK));
         }
         Signals::send($this->pid, \SIGKILL);
     }
@@ -333,10 +335,10 @@ final class ServingProcess
     }
 
     /** Sends a message about the end of this process. Waits until the message is sent. */
-    private function send(Message $message, string $payload = ''): void
+    private function send(Message $message, string $payload = '', int $number = 0): void
     {
         $this->endReported = true;
-        $this->channel->send($message, 0, $payload);
+        $this->channel->send($message, $number, $payload);
         $this->channel->finish();
     }
 }
