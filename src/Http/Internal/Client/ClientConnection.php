@@ -288,9 +288,8 @@ final class ClientConnection
         $isInFork ? ForkedSockets::detach([$this->stream]) : null;
         $this->isClosed = $this->hasEnded = true;
         $loop = $this->loop->get();
-        if (!$isInFork || $loop === EventLoop::getDriver()) { // another loop of a fork may use the same ids
-            $loop?->cancel($this->readWatcher);
-            $loop?->cancel($this->writeWatcher);
+        if ($loop !== null && (!$isInFork || $loop === EventLoop::getDriver())) { // another loop may use the same ids
+            array_map($loop->cancel(...), [$this->readWatcher, $this->writeWatcher]);
         }
         $this->timer->remove($this);
         $stream = $this->stream;
