@@ -115,17 +115,22 @@ final class Sapi
         $isUnanswered = !$exchange->isHandled && !headers_sent();
         $isUnanswered ? self::answerEnd($level, $head, $exchange) : null;
         register_shutdown_function(self::endWork(...), $isUnanswered, $exchange);
+        if ($exchange->isCutOff && !self::hasFatalError()) { // PHP calls this callback even after exit()
+            ob_start(SapiBody::kill(...), 0, 0);
+        }
     }
 
     private static function endWork(bool $isSent, SapiExchange $exchange): void
     {
-        $error = FatalError::last();
-        if ($error === null || str_starts_with($error['message'], 'Uncaught ')) {
-            // PHP calls this callback even if a function calls exit().
-            $exchange->isCutOff ? ob_start(SapiBody::kill(...), 0, 0) : null;
-            self::finishWork($isSent, BackgroundWork::runAtEnd(...));
-        }
+        self::hasFatalError() ? null : self::finishWork($isSent, BackgroundWork::runAtEnd(...));
         $exchange->isCutOff ? SapiBody::kill() : null;
+    }
+
+    private static function hasFatalError(): bool
+    {
+        $error = FatalError::last();
+
+        return $error !== null && !str_starts_with($error['message'], 'Uncaught ');
     }
 
     /** Answers with 500 after exit() or a fatal error in the handler. PHP would send no body, and 200 after exit(). */

@@ -47,6 +47,11 @@ final class FpmTest extends AppContract
         $this->assertInterrupted('/exits-midway-and-later');
     }
 
+    public function testAResponseThatExitInterruptsBeforeAShutdownFunctionExitsIsNotComplete(): void
+    {
+        $this->assertInterrupted('/exits-midway-and-at-the-end');
+    }
+
     private function assertInterrupted(string $target): void
     {
         $broken = self::thrown(\UnexpectedValueException::class, fn() => $this->ask('GET', $target));

@@ -252,6 +252,14 @@ $routes = [
             throw new RuntimeException('in the middle');
         })(), 'text/plain');
     },
+    '/exits-midway-and-at-the-end' => static function (): ResponseInterface {
+        register_shutdown_function(static fn() => exit());
+
+        return Response::stream((static function (): Generator {
+            yield str_repeat('x', 100_000);
+            exit;
+        })(), 'text/plain');
+    },
     '/exits-midway-and-later' => static function (): ResponseInterface {
         BackgroundWork::start(static function (): never {
             delay(0.01);
