@@ -13,8 +13,9 @@ final class ResultTooLargeException extends \RuntimeException implements Spindle
     {
         return new self(
             'The result of the job ' . Job::givenId($id) . " has {$size} bytes. The limit of its agent is {$limit} "
-                . '(AgentOptions::$maxResultBytes, which the memory_limit of the agent and the proto-max-bulk-len of '
-                . 'the engine can lower). Let the task store the result, and return its location.',
+                . '(AgentOptions::$maxResultBytes, or less because of the memory_limit of the agent, or of '
+                . 'proto-max-bulk-len or client-query-buffer-limit of the engine). Let the task store the result, '
+                . 'and return its location.',
         );
     }
 

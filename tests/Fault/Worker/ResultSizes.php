@@ -41,7 +41,7 @@ trait ResultSizes
             $refused->what,
         );
         self::assertSame(
-            'send less, such as the path of a file, or raise the limit (spindle work --max-result)',
+            'send less, such as the path of a file, or raise WorkerPoolOptions::$maxResultBytes',
             $refused->advice,
         );
         self::assertUsable($pool);

@@ -13,10 +13,10 @@ final class OptionNames
 
     public static function in(string $message): string
     {
-        return str_replace('WorkerPoolOptions(bootstrap:)', '--bootstrap', (string) preg_replace(
-            self::OTHER_OPTIONS,
-            '',
-            $message,
-        ));
+        return str_replace(
+            ['WorkerPoolOptions(bootstrap:)', 'WorkerPoolOptions::$maxResultBytes'],
+            ['--bootstrap', '--max-result'],
+            (string) preg_replace(self::OTHER_OPTIONS, '', $message),
+        );
     }
 }

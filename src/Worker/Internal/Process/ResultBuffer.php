@@ -139,7 +139,7 @@ final class ResultBuffer
         return UnserializableException::at(
             $path,
             "{$size} bytes long, more than {$limit}",
-            advice: 'send less, such as the path of a file, or raise the limit (spindle work --max-result)',
+            advice: 'send less, such as the path of a file, or raise WorkerPoolOptions::$maxResultBytes',
         );
     }
 

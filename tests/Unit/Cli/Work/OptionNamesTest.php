@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\Internal\Work\OptionNames;
 use Spindle\LauncherException;
+use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerStartException;
 
 final class OptionNamesTest extends TestCase
@@ -36,6 +37,10 @@ final class OptionNamesTest extends TestCase
         yield 'launchers that end' => [
             LauncherException::neverReady('exit code 1', []),
             'Launchers ended repeatedly before they were ready (exit code 1)',
+        ];
+        yield 'a large result' => [
+            UnserializableException::at('$x', 'long', advice: 'raise WorkerPoolOptions::$maxResultBytes'),
+            "\$x is long, which can't be sent to another process: raise --max-result",
         ];
         yield 'another message' => [
             LauncherException::cannotStart('no (processes)'),
