@@ -29,15 +29,15 @@ final class Histogram
     }
 
     /** @return array<string, int|float> */
-    public function figures(string $name): array
+    public function statistics(string $name): array
     {
-        $figures = [];
+        $statistics = [];
         $count = 0;
         foreach ($this->bounds as $index => $bound) {
             $count += $this->counts[$index] ?? 0;
-            $figures[strtolower(\sprintf('%s_le_%h_total', $name, $bound))] = $count; // ignores precision, locale
+            $statistics[strtolower(\sprintf('%s_le_%h_total', $name, $bound))] = $count; // ignores precision, locale
         }
 
-        return [...$figures, "{$name}_total" => $this->sum];
+        return [...$statistics, "{$name}_total" => $this->sum];
     }
 }

@@ -268,7 +268,7 @@ final class Agent implements Lifecycle, Statistics
             ...$queueStatistics,
             'workers' => $this->workers,
             'claimed' => $this->run?->jobCount() ?? 0,
-            ...$this->pools->figures(),
+            ...$this->pools->statistics(),
         ];
     }
 

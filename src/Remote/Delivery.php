@@ -21,8 +21,7 @@ final class Delivery
      * @param int    $oversizeBytes size of a frame that is too large for the owner; otherwise 0
      * @param int    $refusals      number of earlier claims that ended with a refusal; MAX_REFUSALS for more, or if
      *                              another owner has refused the job or lacked its code
-     * @param int    $postponedSeconds seconds since a claim was settled with SettlementKind::Postpone for the first
-     *                              time; 0 without such a claim
+     * @param int    $postponedSeconds seconds since the job was first postponed; 0 if it never was
      * @param float  $waitedSeconds for how long the job was claimable before this claim, by the engine's clock
      */
     public function __construct(

@@ -14,7 +14,7 @@ use Spindle\SpindleException;
  * the delay. This counts neither as an attempt nor as a failure. Other executors, and pools without retries, report the
  * exception to the caller. So do pools if the task is a generator, and agents if the generator has yielded an item.
  *
- * A task can run later again and again for MAX_TOTAL_SECONDS, beginning with its first RetryLaterException. After that,
+ * A task can be postponed any number of times within MAX_TOTAL_SECONDS of its first RetryLaterException. After that,
  * the exception counts as a failed attempt, so the retry policy decides. The next attempt waits for at least $seconds.
  */
 final class RetryLaterException extends \RuntimeException implements SpindleException

@@ -42,7 +42,7 @@ final class AgentPools
     /** Seconds from the start of an attempt to its end, for each job that has run. */
     private readonly Histogram $durations;
 
-    /** Seconds in which a job was claimable before an attempt. */
+    /** Seconds from the moment when a job became claimable to its claim. */
     private readonly Histogram $waits;
 
     /** Helper that kills the agent's processes shortly before the lease ends; started only if `$isGuarded`. */
@@ -84,12 +84,12 @@ final class AgentPools
     }
 
     /** @return array<string, int|float> as {@see \Spindle\Statistics} describes */
-    public function figures(): array
+    public function statistics(): array
     {
         return [
             ...$this->counters,
-            ...$this->durations->figures('job_duration_seconds'),
-            ...$this->waits->figures('job_wait_seconds'),
+            ...$this->durations->statistics('job_duration_seconds'),
+            ...$this->waits->statistics('job_wait_seconds'),
         ];
     }
 

@@ -191,12 +191,12 @@ final class ClaimedJob implements Cancellation
     }
 
     /**
-     * Pauses the time limit until a large item arrives, or stops it before a large outcome. Such an item or outcome
-     * possibly has to wait for memory of this process.
+     * Pauses the time limit until the announced item arrives. For an outcome, stops it. A large item or outcome may
+     * wait until this process has memory for it.
      *
      * @param int|null $itemNumber null for an outcome
      */
-    public function await(?int $itemNumber): void
+    public function pauseForAnnounced(?int $itemNumber): void
     {
         if ($itemNumber === null) {
             $this->stopTimeLimit();

@@ -154,7 +154,7 @@ final class JobRunner
                 $job->delivery->claimNumber,
                 $this->settlements->report($job->delivery, $bytes),
             ),
-            \count($report) > 1 => $job->await(\is_int($bytes) ? $bytes : null),
+            \count($report) > 1 => $job->pauseForAnnounced(\is_int($bytes) ? $bytes : null),
             default => $job->startTimeLimit(),
         };
     }

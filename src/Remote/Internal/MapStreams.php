@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
-/** The generators of a {@see RemoteMap} whose tasks end when the map ends early. */
+/** Generators that a map() call has returned. If the map ends early, their tasks are ended. */
 final class MapStreams
 {
     /** @var \WeakMap<StoredItems, ItemReceiver> */

@@ -228,8 +228,8 @@ final class SettlementFactory
     private function ofThrown(ClaimedJob $job, string $outcome, Thrown $thrown): Settlement
     {
         $minDelay = RetryLaterException::delayOf($thrown);
-        $isFirstDay = $job->delivery->postponedSeconds < RetryLaterException::MAX_TOTAL_SECONDS;
-        if ($minDelay !== null && $isFirstDay && !$job->hasItems()) {
+        $mayBePostponed = $job->delivery->postponedSeconds < RetryLaterException::MAX_TOTAL_SECONDS;
+        if ($minDelay !== null && $mayBePostponed && !$job->hasItems()) {
             return $this->postponed($job->delivery, $minDelay);
         }
         $isUnreadable = PortableOutcome::isUnreadable($outcome);

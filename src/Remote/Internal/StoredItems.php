@@ -131,7 +131,7 @@ final class StoredItems
         );
     }
 
-    /** Throws if this process has ended the reading. The items that are left are then not needed. */
+    /** Throws if the caller or the executor has ended the reading. Drops the remaining items. */
     private function throwIfEnded(): void
     {
         $failure = $this->failure;

@@ -78,7 +78,7 @@ final class Batch
         return $this->slice($index, $index + 1, 1, $crashed ? 1 : 0);
     }
 
-    /** Returns a batch of one task, which is run again without a further attempt. */
+    /** Returns a batch with this task. The number of attempts stays the same. */
     public function postpone(int $index): self
     {
         $task = $this->slice($index, $index + 1);

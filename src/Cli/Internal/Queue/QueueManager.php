@@ -41,8 +41,8 @@ final class QueueManager
             } catch (BrokerUnavailableException $failure) {
                 $unreadable[] = [$queue, $failure->getMessage()];
             } catch (UsageException) {
-                $unreadable[] = [$queue, 'another program or another version of Spindle has created its keys, because '
-                    . 'the name is not that of a queue'];
+                $unreadable[] = [$queue, 'The name is not valid for a queue. Another program or another version of '
+                    . 'Spindle has created its keys.'];
             }
         }
 

@@ -34,6 +34,6 @@ final class PoolCounters
     /** @return array<string, int|float> a histogram in the form that {@see \Spindle\Statistics} describes */
     public function waits(): array
     {
-        return $this->waits->figures('wait_seconds');
+        return $this->waits->statistics('wait_seconds');
     }
 }
