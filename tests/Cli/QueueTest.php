@@ -181,8 +181,9 @@ final class QueueTest extends TestCase
         self::assertSame(1, $process->getExitCode());
         self::assertStringContainsString("\nmail   1  ", $process->getOutput());
         self::assertMatchesRegularExpression(
-            "~^spindle: the keys spindle:\\{not a queue\\}:\\* of the engine can't be read: another program [^\n]+\n"
-            . "spindle: the keys spindle:\\{other\\}:\\* of the engine can't be read: [^\n]+WRONGTYPE[^\n]+\n$~D",
+            "~^spindle: the keys spindle:\\{not a queue\\}:\\* of the engine can't be read: "
+                . "The name is not valid for a queue\\. Another program [^\n]+\n"
+                . "spindle: the keys spindle:\\{other\\}:\\* of the engine can't be read: [^\n]+WRONGTYPE[^\n]+\n$~D",
             $process->getErrorOutput(),
         );
         $rows = (array) json_decode(
