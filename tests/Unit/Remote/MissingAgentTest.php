@@ -11,7 +11,10 @@ use Spindle\Remote\AttachResult;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Internal\FrameKind;
+use Spindle\Remote\Internal\MissingAgentWarning;
 use Spindle\Remote\Internal\OutcomeBody;
+use Spindle\Remote\Internal\OutcomeReceiver;
+use Spindle\Remote\Internal\RemoteActivity;
 use Spindle\Remote\Job;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\RemoteExecutor;
@@ -22,6 +25,7 @@ use Spindle\Tests\ReadsErrorLog;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\TidyTestCase;
 use Spindle\Tests\VirtualTime;
+use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\PortableOutcome;
 
 use function Amp\delay;
@@ -70,6 +74,24 @@ final class MissingAgentTest extends TidyTestCase
         $executor->kill();
 
         self::assertSame([[self::WARNING], 1], [$this->log->lines('warning'), $this->checks]);
+    }
+
+    public function testWorkThatBeginsWithoutABrokerKeepsTheBrokerOfOtherWork(): void
+    {
+        $activity = new RemoteActivity(MissingAgentWarning::of($this->log, 'queue'));
+        $work = self::createStub(OutcomeReceiver::class);
+        $begin = $this->now();
+        $work->method('awaitsOutcome')->willReturnCallback(fn(): bool => $this->now() - $begin > 90.0);
+        $broker = self::createStub(Broker::class);
+        $broker->method('statistics')->willReturn(['agents' => 0]);
+        $activity->begin($work, $broker);
+        $activity->begin(clone $work, null);
+        delay(100.0); // the check has stopped, because no work awaited an outcome
+        $activity->send(static fn(): int => 1);
+        delay(100.0);
+        $activity->kill(ExecutorClosedException::killed());
+
+        self::assertSame([self::WARNING], $this->log->lines('warning'));
     }
 
     public function testALoggerThatThrowsDoesNotEndTheWait(): void
