@@ -173,7 +173,7 @@ final class ForkedClientTest extends TestCase
             };
             gc_collect_cycles();
             $lost = array_diff($ids, $loop->getIdentifiers());
-            $lost === [] ? null : throw new \RuntimeException("Lost: " . implode(" ", $lost));
+            $lost === [] ? null : throw new \RuntimeException('Lost: ' . implode(' ', $lost));
         });
         $before = $check();
         EventLoop::queue($client->get(...), $url);
