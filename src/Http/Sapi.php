@@ -108,7 +108,7 @@ final class Sapi
 
     /**
      * Runs at the end of the script. Answers 500 if the handler sent no response, and runs the remaining background
-     * functions. They run after all other shutdown functions, because exit() in a function prevents these.
+     * functions. These run last, because exit() in one of them would prevent later shutdown functions.
      */
     private static function handleEnd(int $level, Head $head, SapiExchange $exchange): void
     {
@@ -116,7 +116,7 @@ final class Sapi
         $isUnanswered ? self::answerEnd($level, $head, $exchange) : null;
         register_shutdown_function(self::endWork(...), $isUnanswered, $exchange);
         if ($exchange->isCutOff && !self::hasFatalError()) { // PHP calls this callback even after exit()
-            ob_start(SapiBody::kill(...), 0, 0);
+            ob_start(SapiBody::kill(...), 0, \PHP_OUTPUT_HANDLER_REMOVABLE);
         }
     }
 

@@ -163,7 +163,7 @@ final class Listening
     private function open(): void
     {
         $this->session = $session = $this->sessionFactory->open($this->cancellation);
-        $this->openedAt = hrtime(true);
+        $this->openedAt = $this->channels->takenSince = hrtime(true);
         $weak = \WeakReference::create($this);
         $session->onNotification(static fn(Notification $notification, int $completeUntil)
             => $weak->get()?->add($notification, $completeUntil));

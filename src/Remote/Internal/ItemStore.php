@@ -57,7 +57,7 @@ final class ItemStore
      */
     public function send(): string
     {
-        $timer = EventLoop::unreference(EventLoop::repeat(self::MAX_UNCHECKED_SECONDS, $this->checkReader(...)));
+        $timer = EventLoop::unreference(EventLoop::repeat(self::MAX_UNCHECKED_SECONDS / 5, $this->checkReader(...)));
         try {
             $result = $this->sendItems();
         } catch (\Throwable $failure) {

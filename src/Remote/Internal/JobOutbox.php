@@ -144,14 +144,27 @@ final class JobOutbox
         try {
             $this->submit($batch);
         } catch (\Throwable $failure) {
-            foreach ($batch as $submission) {
-                if ($failure instanceof PayloadTooLargeException && \count($batch) > 1) {
-                    $this->trySubmit([$submission]); // a job of another submission is too large for the engine
-                } elseif (!$submission[3]->isCompleted()) {
-                    $submission[3]->fail($failure);
-                }
+            $fitting = $failure instanceof PayloadTooLargeException ? array_filter($batch, $this->fits(...)) : [];
+            $others = array_diff_key($batch, $fitting);
+            foreach ($others === [] ? $batch : $others as $submission) {
+                $submission[3]->isCompleted() ? null : $submission[3]->fail($failure);
+            }
+            if ($fitting !== [] && $others !== []) {
+                $this->trySubmit(array_values($fitting));
             }
         }
+    }
+
+    /**
+     * Returns whether the engine accepts jobs of this size, and the sender still waits.
+     *
+     * @param array{QueueClient, list<Job>, bool, OneShot<int>} $submission
+     */
+    private function fits(array $submission): bool
+    {
+        $sizes = array_map(static fn(Job $job): int => \strlen($job->frame), $submission[1]);
+
+        return !$submission[3]->isCompleted() && max(0, ...$sizes) <= $this->broker->maxFrameBytes();
     }
 
     /** @return list<array{QueueClient, list<Job>, bool, OneShot<int>}> submissions for one request; empty if none */

@@ -404,6 +404,7 @@ final class JobRunner
         if ($this->isStopping || \count($this->jobs) > $this->capacity) {
             $this->settle($job, $this->settlements->released($job->delivery));
         } else {
+            $job->startedAt = null;
             $this->waiting[$job->delivery->id] = $job;
             $this->fillPool();
         }

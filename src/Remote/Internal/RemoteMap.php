@@ -244,6 +244,9 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
 
     public function onItems(string $id): void
     {
+        if ($this->isAbandoned) {
+            return; // the map waits for the end of the task
+        }
         $stream = new StoredItems($this->client, $this->queue, $id, $this->pending[$id][1] ?? null);
         $this->client->shared()?->replaceWaiter($id, $this, $this->streams->add($stream));
         $this->addOutcome($id, $stream->items());

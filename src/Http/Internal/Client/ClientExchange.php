@@ -87,7 +87,7 @@ final class ClientExchange
     {
         $size = StreamSize::of($body);
         if ($size !== 0) {
-            return $size === null || $body->isSeekable() ? $size : max(0, $size - $body->tell());
+            return $size === null || $body->isSeekable() ? $size : StreamSize::left($body, $size);
         }
         if (!$body->isSeekable()) {
             return null; // a pipe or a socket

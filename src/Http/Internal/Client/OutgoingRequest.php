@@ -11,6 +11,7 @@ use Spindle\Http\Client\RequestBody;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\HeadReader;
 use Spindle\Http\Internal\Message\IterableStream;
+use Spindle\Http\Internal\Message\StreamSize;
 
 /** @phpstan-import-type FieldMap from Fields */
 final readonly class OutgoingRequest
@@ -173,7 +174,7 @@ final readonly class OutgoingRequest
                 if (!$body->isReadable()) { // a closed stream would look like an empty body
                     throw new \LogicException('it was closed, or is not readable');
                 }
-                if (!$body->isSeekable() && $body->eof() && $body->tell() > 0) {
+                if (!$body->isSeekable() && $body->eof() && StreamSize::hasMoved($body)) {
                     throw new \LogicException('it was already read to its end; create a new body for each request');
                 }
             });
@@ -190,7 +191,7 @@ final readonly class OutgoingRequest
 
         return UnreadableBodyException::guard(static function () use ($body): bool {
             if (!$body->isSeekable()) {
-                return $body->getSize() === 0 && $body->tell() === 0; // a pipe that was read has the size 0, too
+                return $body->getSize() === 0 && !StreamSize::hasMoved($body); // a read pipe has the size 0, too
             }
             $body->tell() > 0 ? $body->rewind() : null;
 

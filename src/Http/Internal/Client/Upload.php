@@ -81,7 +81,9 @@ final class Upload
             $this->sendJoined();
             $this->connection->fail($failure); // closes the connection, so that the server sees an incomplete request
         } finally {
-            $this->sent > 0 ? null : SingleReader::release($this->body, $this->hasRead); // the rest is no whole body
+            if ($this->sent === 0 || $this->isComplete) { // otherwise, the rest of the stream is not the whole body
+                SingleReader::release($this->body, $this->hasRead);
+            }
             $this->connection->endUpload();
         }
     }

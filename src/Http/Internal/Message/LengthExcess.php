@@ -16,7 +16,7 @@ final readonly class LengthExcess
     public function __construct(private int $announced, private int $produced) {}
 
     /**
-     * Returns by how much the body exceeds $length; null if it does not, or if that is unknown. Never reads a stream
+     * Returns the excess of a body over $length; null if there is none, or if that is unknown. Never reads a stream
      * that could block. Lets a generator run the code after its last `yield`.
      */
     public static function of(StreamInterface $body, ?int $length): ?self
@@ -28,7 +28,7 @@ final readonly class LengthExcess
         // If the size of the stream is known, that size was announced instead of the handler's Content-Length. Bytes
         // that were appended to the file later are no error.
         $isAnnounced = $length !== null && ($body->getSize() === 0 || StreamSize::of($body) === null);
-        $mayRead = $body->isSeekable() || $body instanceof ContentsStream;
+        $mayRead = $body instanceof ContentsStream || $body->isSeekable() && $body->getSize() !== null;
         if (!$isAnnounced || !$mayRead) {
             return null;
         }

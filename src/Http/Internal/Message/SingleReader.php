@@ -13,7 +13,7 @@ final class SingleReader
     /** @var \WeakMap<StreamInterface, true>|null */
     private static ?\WeakMap $read = null;
 
-    /** Returns whether the caller may read and close a stream; false if another caller does, or has done so. */
+    /** Returns whether the caller may read and close a stream; false while the claim of another caller lasts. */
     public static function claim(StreamInterface $stream): bool
     {
         $read = self::$read ??= new \WeakMap();

@@ -46,6 +46,22 @@ final class StreamSize
         return get_resources('stream filter') !== [];
     }
 
+    /** Returns the bytes that follow the position of a stream of $size bytes; null if it has no position. */
+    public static function left(StreamInterface $stream, int $size): ?int
+    {
+        try {
+            return max(0, $size - $stream->tell());
+        } catch (\RuntimeException) {
+            return null;
+        }
+    }
+
+    /** Returns whether bytes of a stream were read; false if it has no position. */
+    public static function hasMoved(StreamInterface $stream): bool
+    {
+        return self::left($stream, 1) === 0;
+    }
+
     /** @throws \LengthException when bytes follow the $size bytes that were read, unless the file has grown */
     public static function ensureAtEnd(StreamInterface $stream, int $size): void
     {

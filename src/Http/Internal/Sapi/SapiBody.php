@@ -114,8 +114,8 @@ final class SapiBody
     }
 
     /**
-     * Kills the process of PHP-FPM if an exception, a fatal error or exit() ends the script before the body's end. PHP
-     * has logged the error, and PHP-FPM starts another process. Without the kill, PHP-FPM would end the response as
+     * Kills this process of PHP-FPM; does nothing in other SAPIs. Called if the script ends before the body. PHP has
+     * logged the error, and PHP-FPM starts another process. Without the kill, PHP-FPM would end the response as
      * usual. Clients would then take the response for complete, because they do not know its length.
      */
     public static function kill(): string

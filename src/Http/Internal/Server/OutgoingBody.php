@@ -85,7 +85,7 @@ final class OutgoingBody
     /** @throws \LogicException when the body can be read only once, and was read or closed before */
     public static function checkUnread(StreamInterface $stream): void
     {
-        if (!$stream->isSeekable() && $stream->eof() && ($stream->getSize() !== 0 || $stream->tell() > 0)) {
+        if (!$stream->isSeekable() && $stream->eof() && ($stream->getSize() !== 0 || StreamSize::hasMoved($stream))) {
             throw new \LogicException('The response body was read or closed before, and can be read only once');
         }
     }

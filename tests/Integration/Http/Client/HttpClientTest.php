@@ -9,6 +9,7 @@ use Amp\Socket\Socket;
 use GuzzleHttp\Client as Guzzle;
 use GuzzleHttp\Exception\RequestException;
 use GuzzleHttp\HandlerStack;
+use GuzzleHttp\Psr7\BufferStream;
 use GuzzleHttp\Psr7\FnStream;
 use GuzzleHttp\Psr7\StreamWrapper as GuzzleStreamWrapper;
 use GuzzleHttp\Psr7\Utils;
@@ -788,6 +789,18 @@ final class HttpClientTest extends TestCase
             $send = fn() => $this->http()->request('POST', $this->url(), body: $body);
             $failure = self::thrown(InvalidRequestException::class, $send);
             self::assertStringContainsString($reason, $failure->getMessage());
+        }
+    }
+
+    public function testAStreamThatCannotTellItsPositionIsSentAgainAfterItWasRefilled(): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response
+            => Response::text((string) \strlen((string) $request->getBody())));
+        $body = new BufferStream();
+        foreach (['', 'a', 'abc'] as $text) {
+            $body->write($text);
+            $answer = $this->http()->request('POST', $this->url(), body: $body)->getBody();
+            self::assertSame((string) \strlen($text), (string) $answer);
         }
     }
 
