@@ -106,7 +106,6 @@ trait StartDeaths
     {
         $file = $this->path('initialised');
         $pool = $this->pool(2, initialize: static function () use ($file): never {
-            touch($file);
             $handle = fopen($file, 'a');
             if ($handle === false || !flock($handle, \LOCK_EX)) { // otherwise two workers could find the same size
                 throw new \LogicException("Could not lock {$file}");
