@@ -122,7 +122,12 @@ final class JobRequests
         $parts = $this->parts($settlements);
         $last = array_pop($parts) ?? [];
         $stale = [];
-        $others = [$outcomeRetention, $firstSequenceNumber, $lastStartableSequenceNumber, $maxFrameBytes];
+        $others = [
+            (string) (int) ceil($outcomeRetention),
+            (string) $firstSequenceNumber,
+            (string) $lastStartableSequenceNumber,
+            (string) $maxFrameBytes,
+        ];
         foreach ($parts as $part) {
             $stale = [...$stale, ...$this->settlePart($queue, $owner, $part, 0, ...$others)->stale];
         }
@@ -131,16 +136,16 @@ final class JobRequests
         return new ClaimResult($result->deliveries, [...$stale, ...$result->stale]);
     }
 
-    /** @param list<Settlement> $settlements */
+    /**
+     * @param list<Settlement> $settlements
+     * @param string ...$others further arguments of the script
+     */
     private function settlePart(
         string $queue,
         string $owner,
         array $settlements,
         int $maxClaims,
-        float $outcomeRetention,
-        int $firstSequenceNumber,
-        ?int $lastStartableSequenceNumber,
-        int $maxFrameBytes,
+        string ...$others,
     ): ClaimResult {
         $answer = self::requireLease($owner, $this->engine->run(
             'settle',
@@ -149,10 +154,7 @@ final class JobRequests
             Codec::encodeSettlements($settlements),
             (string) \count($settlements),
             (string) $maxClaims,
-            (string) (int) ceil($outcomeRetention),
-            (string) $firstSequenceNumber,
-            (string) $lastStartableSequenceNumber,
-            (string) $maxFrameBytes,
+            ...$others,
         ));
 
         $decode = static function (string $answer): ClaimResult {
