@@ -756,9 +756,9 @@ class RedisBrokerTest extends BrokerContract
         $this->end('a', $delivery, SettlementKind::Cancelled);
         foreach (['waits' => 600, 'runs' => 3600] as $id => $seconds) {
             $key = "spindle:{{$this->queue()}}:cancelled:{$id}";
-            $left = Redis::shared()->command('TTL', $key);
+            $left = $this->shared()->command('TTL', $key);
             self::assertEqualsWithDelta($seconds, $left, 5.0);
-            Redis::shared()->command('DEL', $key, "spindle:{{$this->queue()}}:result:{$id}");
+            $this->shared()->command('DEL', $key, "spindle:{{$this->queue()}}:result:{$id}");
             self::assertNull($this->broker()->status($this->queue(), $id));
         }
     }
