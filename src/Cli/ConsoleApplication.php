@@ -44,6 +44,13 @@ final class ConsoleApplication extends Application
     /** Environment variables that Symfony changes before doRun(). doRun() restores them, because jobs inherit them. */
     private const SYMFONY_VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];
 
+    /** Option names of similar programs, and the names of these options here. */
+    private const NAMES_ELSEWHERE = [
+        'address' => 'listen', 'bind' => 'listen', 'host' => 'listen', 'port' => 'listen',
+        'concurrency' => 'workers', 'processes' => 'workers', 'workers' => 'processes',
+        'redis' => 'broker', 'url' => 'broker',
+    ];
+
     private const OVERVIEW = <<<'HELP'
         Spindle runs many things at once:
 
@@ -87,8 +94,9 @@ final class ConsoleApplication extends Application
             return self::fail($exception->getMessage(), ExitStatus::USAGE);
         } catch (ExceptionInterface $exception) {
             return self::fail(
-                UsageException::withoutPassword(rtrim($exception->getMessage(), '.') . self::suggestion($exception))
-                    . ' (see --help)',
+                UsageException::withoutPassword(
+                    rtrim($exception->getMessage(), '.') . self::suggestion($exception) . $this->optionHint($exception),
+                ) . ' (see --help)',
                 ExitStatus::USAGE,
             );
         } catch (LauncherException $exception) {
@@ -242,6 +250,25 @@ final class ConsoleApplication extends Application
         }
 
         return ". Did you mean '{$line} ...'?";
+    }
+
+    /** Suggests the option with the most similar name for an unknown option. */
+    private function optionHint(ExceptionInterface $exception): string
+    {
+        if (preg_match('/^The "--(.{2,})" option does not exist/', $exception->getMessage(), $match) !== 1) {
+            return '';
+        }
+        $name = (new ArgvInput())->getFirstArgument() ?? '';
+        $options = ($this->has($name) ? $this->get($name) : $this)->getDefinition()->getOptions();
+        $distances = array_map(static fn(InputOption $option): int => match (true) {
+            (self::NAMES_ELSEWHERE[$match[1]] ?? null) === $option->getName() => -1,
+            str_starts_with($option->getName(), $match[1]) => 0,
+            default => levenshtein($option->getName(), $match[1]),
+        }, $options);
+        asort($distances);
+        $nearest = array_key_first($distances);
+
+        return $distances[$nearest] <= 1 + \strlen($match[1]) / 4 ? ". Did you mean --{$nearest}?" : '';
     }
 
     private static function fail(string $message, int $status): int

@@ -33,7 +33,35 @@ final class UsageTest extends SpindleCommandTestCase
         yield 'help for an unknown command' => [['help', 'foo'], 'Command "foo" is not defined (see --help)'];
         yield 'an unknown option' => [
             ['run', '--jobz', '3', 'touch ran'],
-            'The "--jobz" option does not exist (see --help)',
+            'The "--jobz" option does not exist. Did you mean --jobs? (see --help)',
+        ];
+        foreach ([
+            'run --retires=3 echo' => 'retries',
+            'sem --idd x echo' => 'id',
+            'serve --prosesses 3 app.php' => 'processes',
+            'serve app.php --port=80' => 'listen',
+            'serve app.php --workers 3' => 'processes',
+            'serve app.php --cert x' => 'certificate',
+            'work --quue x' => 'queue',
+            'work --processes 3' => 'workers',
+            'queue list --jsn' => 'json',
+            'queue list --redis x' => 'broker',
+            'bench http --onyl x' => 'only',
+            '--versoin' => 'version',
+        ] as $line => $meant) {
+            $unknown = (string) preg_replace('/.*(--\w+).*/', '$1', $line);
+            yield "a misspelled option: {$line}" => [
+                explode(' ', $line),
+                "The \"{$unknown}\" option does not exist. Did you mean --{$meant}? (see --help)",
+            ];
+        }
+        yield 'an option with another name than any' => [
+            ['serve', 'app.php', '--xyzzy'],
+            'The "--xyzzy" option does not exist (see --help)',
+        ];
+        yield 'a misspelled command' => [
+            ['serv', 'app.php'],
+            'Command "serv" is not defined. Did you mean this? serve (see --help)',
         ];
         yield 'an unknown letter' => [['run', '-kz', 'touch ran'], 'The "-z" option does not exist (see --help)'];
         yield 'a value that is missing' => [['run', '--jobs'], 'The "--jobs" option requires a value (see --help)'];
