@@ -9,16 +9,26 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\KeyFileException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\SigningKeys;
+use Spindle\TlsOptions;
 use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputOption;
 
 /**
- * Reads the engine's address (--broker, --broker-file or SPINDLE_BROKER), the signing keys (SPINDLE_KEY_FILE) and names
- * of queues. No error message contains a password.
+ * Reads the engine's address (--broker, --broker-file or SPINDLE_BROKER), its certificates (--tls-ca, ...), the signing
+ * keys (SPINDLE_KEY_FILE) and names of queues. No error message contains a password.
  */
 final class BrokerOptions
 {
+    public const NAMES = ['broker', 'broker-file', 'tls-ca', 'tls-cert', 'tls-key'];
+
     private const VARIABLE = 'SPINDLE_BROKER';
+
+    /** Parameter of TlsOptions, and variable, by option. */
+    private const TLS_FILES = [
+        'tls-ca' => ['caFile', 'SPINDLE_TLS_CA'],
+        'tls-cert' => ['certificate', 'SPINDLE_TLS_CERT'],
+        'tls-key' => ['key', 'SPINDLE_TLS_KEY'],
+    ];
 
     /** Largest number of bytes to read from the file of --broker-file. Every address is shorter. */
     private const MAX_FILE_BYTES = 8192;
@@ -39,6 +49,25 @@ final class BrokerOptions
                 null,
                 InputOption::VALUE_REQUIRED,
                 "Read the address, with a password,\nfrom this file, which only its\nowner may read",
+            )
+            ->addOption(
+                'tls-ca',
+                null,
+                InputOption::VALUE_REQUIRED,
+                "With rediss://, trust only the\nauthorities in this PEM file\n[default: SPINDLE_TLS_CA]",
+            )
+            ->addOption(
+                'tls-cert',
+                null,
+                InputOption::VALUE_REQUIRED,
+                "With rediss://, send the client\ncertificate in this PEM file\n[default: SPINDLE_TLS_CERT]",
+            )
+            ->addOption(
+                'tls-key',
+                null,
+                InputOption::VALUE_REQUIRED,
+                "Read the certificate's private key\nfrom this PEM file [default:\nSPINDLE_TLS_KEY, else the\n"
+                    . 'certificate\'s file]',
             );
     }
 
@@ -64,7 +93,7 @@ final class BrokerOptions
     {
         [$source, $address] = self::address($given);
         try {
-            return new RedisBroker($address);
+            return new RedisBroker($address, self::tls($given, $address));
         } catch (\ValueError $malformed) {
             throw new UsageException("{$source}: " . lcfirst($malformed->getMessage()));
         } catch (\LogicException $missingPackage) {
@@ -105,6 +134,32 @@ final class BrokerOptions
                     . self::VARIABLE
                     . ' (redis://:password@host:port)',
             );
+    }
+
+    /** @throws UsageException when a file can't be read, or the address is not for TLS */
+    private static function tls(GivenOptions $given, #[\SensitiveParameter] string $address): ?TlsOptions
+    {
+        $files = $sources = [];
+        foreach (self::TLS_FILES as $option => [$parameter, $variable]) {
+            $file = $given->text($option) ?? (string) getenv($variable);
+            if ($file !== '') {
+                $files[$parameter] = $file;
+                $sources["{$parameter}: "] = $given->isGiven($option) ? "option --{$option}: " : "{$variable}: ";
+            }
+        }
+        if ($files === []) {
+            return null;
+        }
+        if (stripos($address, 'rediss://') !== 0) {
+            throw new UsageException(
+                reset($sources) . 'the address of the engine is not for TLS; give one that begins with rediss://',
+            );
+        }
+        try {
+            return new TlsOptions(...$files);
+        } catch (\ValueError $failure) {
+            throw new UsageException(strtr($failure->getMessage(), $sources));
+        }
     }
 
     private static function rejectPassword(#[\SensitiveParameter] string $address): string

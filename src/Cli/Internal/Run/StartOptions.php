@@ -85,7 +85,7 @@ final class StartOptions
     private static function transport(GivenOptions $given, NoticeLog $log): ?CommandTransport
     {
         $queue = $given->text('queue');
-        foreach (['broker', 'broker-file'] as $name) {
+        foreach (BrokerOptions::NAMES as $name) {
             if ($queue === null && $given->text($name) !== null) {
                 throw new UsageException(
                     "option --{$name}: without a queue, jobs run on this machine; add --queue NAME",

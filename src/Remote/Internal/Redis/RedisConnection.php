@@ -29,7 +29,7 @@ final class RedisConnection
 
     private const PASSWORD_ADVICE = 'put the user and the password into the address, as redis://user:password@host '
         . '(SPINDLE_BROKER, or the file of --broker-file)';
-    private const TLS_ADVICE = ' (set trusted authorities in TlsOptions, or in the variable SSL_CERT_FILE)';
+    private const TLS_ADVICE = ' (set trusted authorities with TlsOptions, --tls-ca or the variable SSL_CERT_FILE)';
 
     /** @var \SplQueue<array{OneShot<mixed>, float}> receiver and deadline of each expected answer */
     private \SplQueue $waiting;
@@ -278,7 +278,7 @@ final class RedisConnection
     {
         $reason = $this->stream->failure();
         if (ClientTls::isCertificateAlert($reason)) {
-            $advice = 'set TlsOptions::$certificate to a certificate that the server accepts';
+            $advice = 'set TlsOptions::$certificate, or --tls-cert, to a certificate that the server accepts';
             $this->close($reason, BrokerRefusedException::at((string) $this->address, $reason, $advice));
         } else {
             $this->close($reason . ($this->hasAnswered ? '' : ' before its first answer' . $this->tlsAdvice()));

@@ -212,6 +212,18 @@ final class RunRows
             'broker-file', 'FILE', Meaning::Own, 'Read the address, with a password, from this file, which only its'
             . ' owner may read',
         ],
+        [
+            'tls-ca', 'FILE', Meaning::Own, 'With rediss://, trust only the authorities in this PEM file [default:'
+            . ' SPINDLE_TLS_CA]',
+        ],
+        [
+            'tls-cert', 'FILE', Meaning::Own, 'With rediss://, send the client certificate in this PEM file [default:'
+            . ' SPINDLE_TLS_CERT]',
+        ],
+        [
+            'tls-key', 'FILE', Meaning::Own, "Read the certificate's private key from this PEM file [default:"
+            . " SPINDLE_TLS_KEY, else the certificate's file]",
+        ],
         ['sshlogin S', 'HOSTS', Meaning::Refused, self::AGENTS],
         ['sshloginfile slf', 'FILE', Meaning::Refused, self::AGENTS],
         ['ssh', 'COMMAND', Meaning::Refused, self::AGENTS],
