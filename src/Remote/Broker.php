@@ -54,8 +54,9 @@ interface Broker
      * @param string    $mailbox  name of the mailbox that receives the outcomes
      * @param bool      $checkIds whether the queue may already have jobs with these ids; false only if all ids are new
      *
-     * @throws QueueFullException when the engine is out of memory; a full queue is reported in the result
-     * @throws PayloadTooLargeException when a frame exceeds {@see maxFrameBytes()}; no job was added
+     * @throws QueueFullException when the engine is out of memory, so that no job was added. A full queue, and a
+     *                            refusal of a later job, are reported in the result
+     * @throws PayloadTooLargeException when the first frame exceeds {@see maxFrameBytes()}; no job was added
      * @throws BrokerException
      */
     public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $checkIds): SubmitResult;

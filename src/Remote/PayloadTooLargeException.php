@@ -20,11 +20,8 @@ final class PayloadTooLargeException extends \RuntimeException implements Spindl
     /** @param mixed $key key of the task's input in a map() call; null for other tasks and for commands */
     public static function of(int $size, int $limit, mixed $key = null): self
     {
-        $flags = \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
-        $name = \is_scalar($key) ? ' for ' . Excerpt::of((string) json_encode($key, $flags), self::MAX_KEY_BYTES) : '';
-
         return new self(
-            "The task{$name} with its argument, or the command with its input, has {$size} bytes. "
+            'The task' . self::suffix($key) . " with its argument, or the command with its input, has {$size} bytes. "
                 . "The limit is {$limit} (RemoteOptions::\$maxPayloadBytes). "
                 . 'Store the data where the agents can read it, and pass its location.',
         );
@@ -37,6 +34,12 @@ final class PayloadTooLargeException extends \RuntimeException implements Spindl
             'The job ' . Job::givenId($id) . " has {$size} bytes. The engine accepts jobs of at most {$limit} bytes. "
                 . 'Raise proto-max-bulk-len and client-query-buffer-limit of the engine, or send less with the task.',
         );
+    }
+
+    /** @internal */
+    public function forInput(mixed $key): self
+    {
+        return new self('The task' . self::suffix($key) . " was not sent. {$this->getMessage()}", 0, $this);
     }
 
     /** @internal */
@@ -53,5 +56,12 @@ final class PayloadTooLargeException extends \RuntimeException implements Spindl
     public static function withMessage(string $message): self
     {
         return new self($message);
+    }
+
+    private static function suffix(mixed $key): string
+    {
+        $flags = \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
+
+        return \is_scalar($key) ? ' for ' . Excerpt::of((string) json_encode($key, $flags), self::MAX_KEY_BYTES) : '';
     }
 }

@@ -138,33 +138,20 @@ final class JobOutbox
         $this->flushing?->wakeAll(); // in case abandon() has dropped the last unsent jobs
     }
 
-    /** @param non-empty-list<array{QueueClient, list<Job>, bool, OneShot<int>}> $batch */
+    /** @param list<array{QueueClient, list<Job>, bool, OneShot<int>}> $batch */
     private function trySubmit(array $batch): void
     {
-        try {
-            $this->submit($batch);
-        } catch (\Throwable $failure) {
-            $fitting = $failure instanceof PayloadTooLargeException ? array_filter($batch, $this->fits(...)) : [];
-            $others = array_diff_key($batch, $fitting);
-            foreach ($others === [] ? $batch : $others as $submission) {
-                $submission[3]->isCompleted() ? null : $submission[3]->fail($failure);
-            }
-            if ($fitting !== [] && $others !== []) {
-                $this->trySubmit(array_values($fitting));
+        // After a refusal, checks the ids: an attempt whose answer was lost has perhaps added jobs.
+        for ($checkIds = false; $batch !== []; $checkIds = true) {
+            try {
+                $batch = $this->submit($batch, $checkIds);
+            } catch (\Throwable $failure) {
+                $failed = $failure instanceof PayloadTooLargeException ? 1 : null; // the broker refused the first job
+                foreach (array_splice($batch, 0, $failed) as [, , , $accepted]) {
+                    $accepted->isCompleted() ? null : $accepted->fail($failure);
+                }
             }
         }
-    }
-
-    /**
-     * Returns whether the engine accepts jobs of this size, and the sender still waits.
-     *
-     * @param array{QueueClient, list<Job>, bool, OneShot<int>} $submission
-     */
-    private function fits(array $submission): bool
-    {
-        $sizes = array_map(static fn(Job $job): int => \strlen($job->frame), $submission[1]);
-
-        return !$submission[3]->isCompleted() && max(0, ...$sizes) <= $this->broker->maxFrameBytes();
     }
 
     /** @return list<array{QueueClient, list<Job>, bool, OneShot<int>}> submissions for one request; empty if none */
@@ -193,12 +180,14 @@ final class JobOutbox
      * Sends a request, and repeats it while the engine is not available and a sender waits for the answer.
      *
      * @param non-empty-list<array{QueueClient, list<Job>, bool, OneShot<int>}> $batch
+     *
+     * @return list<array{QueueClient, list<Job>, bool, OneShot<int>}> submissions behind a job that is too large
      */
-    private function submit(array $batch): void
+    private function submit(array $batch, bool $checkIds): array
     {
         $options = $batch[0][0]->options;
         $jobs = array_merge(...array_column($batch, 1));
-        $checkIds = \in_array(true, array_column($batch, 2), true);
+        $checkIds = $checkIds || \in_array(true, array_column($batch, 2), true);
         $answers = array_column($batch, 3);
         $result = ReconnectBackoff::retry(
             $options->brokerRetryTimeout,
@@ -214,15 +203,24 @@ final class JobOutbox
         );
         $conflicts = array_flip($result->conflicts);
         $offset = 0;
-        foreach ($batch as [, $jobs, , $accepted]) {
+        foreach ($batch as $i => [, $jobs, , $accepted]) {
+            if ($offset >= $result->accepted && $result->refusal instanceof PayloadTooLargeException) {
+                return \array_slice($batch, $i);
+            }
             if (!$accepted->isCompleted()) { // otherwise, abandon() has already failed this call
                 // Only ids that callers give to dispatch() can be in conflict. A dispatch() call submits one job.
-                isset($conflicts[$offset])
-                    ? $accepted->fail(JobConflictException::of($this->queue, Job::givenId($jobs[0]->id)))
-                    : $accepted->complete(max(0, min(\count($jobs), $result->accepted - $offset)));
+                match (true) {
+                    isset($conflicts[$offset]) => $accepted->fail(
+                        JobConflictException::of($this->queue, Job::givenId($jobs[0]->id)),
+                    ),
+                    $offset >= $result->accepted && $result->refusal !== null => $accepted->fail($result->refusal),
+                    default => $accepted->complete(max(0, min(\count($jobs), $result->accepted - $offset))),
+                };
             }
             $offset += \count($jobs);
         }
+
+        return [];
     }
 
     /** @param list<OneShot<int>> $answers */

@@ -49,6 +49,14 @@ final class OutcomeBuffer implements \Countable
         return isset($this->outcomes[$this->nextNumber]);
     }
 
+    /** Skips numbers that will have no outcome, and returns whether an outcome is left. */
+    public function skipMissing(): bool
+    {
+        $this->nextNumber = min([\PHP_INT_MAX, ...array_keys($this->outcomes)]);
+
+        return $this->hasNext();
+    }
+
     /**
      * Removes the next outcome and returns it. Must be called only if {@see hasNext()} returns true.
      *

@@ -264,7 +264,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         if (!$this->isAbandoned) {
             $this->arrived->add($this->inOrder ? $number : $this->arrivedCount++, $outcome, $key, $id);
         }
-        if ($this->isAbandoned || $this->arrived->hasNext()) {
+        if ($this->isAbandoned || $this->arrived->hasNext() || $this->pending === []) {
             $this->onChange();
         }
     }
@@ -289,7 +289,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
                 if ($this->pending === []) {
                     throw $this->abortReason;
                 }
-            } elseif ($this->arrived->hasNext()) {
+            } elseif ($this->arrived->hasNext() || $this->isOver() && $this->arrived->skipMissing()) {
                 $arrived = $this->arrived->takeNext();
                 if (\count($this->pending) + \count($this->arrived) <= self::MAX_WINDOW_TASKS - self::MAX_BATCH_TASKS) {
                     $this->input->pullSoon();
@@ -366,6 +366,13 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
                 $accepted = $this->client->send($jobs, $this);
             } catch (QueueFullException) {
                 $accepted = 0; // the engine is out of memory
+            } catch (PayloadTooLargeException $tooLarge) { // the engine does not accept the first job
+                $id = array_shift($jobs)->id;
+                $this->input->fail($tooLarge->forInput($this->pending[$id][1] ?? null));
+                $this->forget([$id]);
+                $this->onChange();
+
+                continue;
             } catch (\Throwable $failure) {
                 $this->forget(array_column($jobs, 'id'));
 

@@ -19,6 +19,7 @@ use Spindle\Worker\TaskContext;
 
 use function Amp\async;
 use function Amp\Future\await;
+use function Amp\Future\awaitAll;
 
 /** Engines that accept only small values, so that one request can't carry everything that a caller or agent sends. */
 final class EngineLimitsTest extends TidyTestCase
@@ -92,6 +93,30 @@ final class EngineLimitsTest extends TidyTestCase
         self::assertSame(1, $this->statistics()['waiting']);
     }
 
+    #[TestWith([true])]
+    #[TestWith([false])]
+    public function testAMapSendsTheValuesBeforeOneThatTheEngineDoesNotAccept(bool $inOrder): void
+    {
+        $redis = $this->engine(['proto-max-bulk-len' => '1mb']);
+        $options = new RemoteOptions(maxPayloadBytes: 4 << 20);
+        $broker = new RedisBroker($redis->url());
+        $executor = new RemoteExecutor($broker, $this->queue(), self::keys(), options: $options);
+        $this->agentAt($redis->url(), $this->queue(), 1);
+        $values = ['a' => 'A', 'b' => 'B', 'c' => str_repeat('x', 2 << 20)];
+        $lower = strtolower(...);
+        $results = $inOrder ? $executor->map($values, $lower) : $executor->mapOutcomesUnordered($values, $lower);
+        $keys = [];
+        $failure = self::thrown(PayloadTooLargeException::class, static function () use ($results, &$keys): void {
+            foreach ($results as $key => $result) {
+                $keys[] = $key;
+            }
+        });
+
+        self::assertStringContainsString('for "c"', $failure->getMessage());
+        self::assertStringContainsString('proto-max-bulk-len', $failure->getMessage());
+        self::assertEqualsCanonicalizing(['a', 'b'], $keys);
+    }
+
     public function testJobsThatTheEngineTookBeforeItsMemoryWasFullAreAccepted(): void
     {
         $redis = $this->engine(['proto-max-bulk-len' => '1mb']);
@@ -109,6 +134,43 @@ final class EngineLimitsTest extends TidyTestCase
 
         self::assertLessThan(6, $accepted);
         self::assertSame($this->statistics()['waiting'], 1 + $accepted);
+    }
+
+    public function testEachCallerLearnsWhyTheEngineDidNotStoreItsJob(): void
+    {
+        $redis = $this->engine(['proto-max-bulk-len' => '1mb']);
+        $executor = $this->executor();
+        $executor->dispatch('time');
+        $redis->command('CONFIG', 'SET', 'maxmemory', (string) ($this->engineInfo('used_memory') + 2_500_000));
+        $value = str_repeat('x', 900_000);
+        $dispatches = array_map(
+            static fn() => async(static fn(): string => $executor->dispatch(static fn(): int => \strlen($value))),
+            range(1, 6),
+        );
+        [$failures] = awaitAll($dispatches);
+
+        self::assertNotSame([], $failures);
+        foreach ($failures as $failure) {
+            self::assertInstanceOf(QueueFullException::class, $failure);
+            self::assertStringContainsString('its memory is full', $failure->getMessage());
+        }
+        self::assertSame(7 - \count($failures), $this->statistics()['waiting']);
+    }
+
+    public function testTheBrokerAcceptsTheJobsBeforeOneThatIsTooLarge(): void
+    {
+        $broker = new RedisBroker($this->engine(['proto-max-bulk-len' => '1mb'])->url());
+        $jobs = [new Job('a', 'frame'), new Job('b', str_repeat('x', 2 << 20)), new Job('c', 'frame')];
+        $result = $broker->submit($this->queue(), $jobs, 100, 'client', false);
+
+        self::assertSame(1, $result->accepted);
+        self::assertInstanceOf(PayloadTooLargeException::class, $result->refusal);
+        self::assertStringContainsString('The job b has', $result->refusal->getMessage());
+        self::assertSame(1, $this->statistics()['waiting']);
+        self::thrown(
+            PayloadTooLargeException::class,
+            fn() => $broker->submit($this->queue(), \array_slice($jobs, 1), 100, 'client', false),
+        );
     }
 
     public function testAReportThatTheEngineDoesNotAcceptIsDropped(): void

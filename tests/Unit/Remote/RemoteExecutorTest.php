@@ -24,6 +24,7 @@ use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\MailboxMessage;
+use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\SigningKeys;
@@ -383,5 +384,58 @@ final class RemoteExecutorTest extends TestCase
 
         $this->expectException(JobLostException::class);
         $results->await();
+    }
+
+    #[TestWith([true])]
+    #[TestWith([false])]
+    public function testAMapYieldsTheOutcomesAfterAValueThatWasRefused(bool $isTooLarge): void
+    {
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $broker = self::createStub(Broker::class);
+        $broker->method('openMailbox')->willReturnCallback(
+            function (string $mailbox, \Closure $onMessage): \Closure {
+                $this->onMessage = $onMessage;
+
+                return static function (): void {};
+            },
+        );
+        /** @var DeferredFuture<null> $allSent */
+        $allSent = new DeferredFuture();
+        $broker->method('submit')->willReturnCallback(
+            /** @param list<Job> $jobs */
+            function (string $queue, array $jobs) use ($keys, $allSent, $isTooLarge): SubmitResult {
+                if (!$allSent->isComplete()) {
+                    $allSent->getFuture()->await();
+
+                    throw $isTooLarge
+                        ? PayloadTooLargeException::forEngine($jobs[0]->id, 9, 8)
+                        : BrokerRefusedException::at('localhost', 'no permission', 'grant it');
+                }
+                $frame = $keys->seal(FrameKind::Outcome, 'queue', $jobs[0]->id, 1, OutcomeBody::cancelled());
+                self::assertNotNull($this->onMessage);
+                EventLoop::defer(fn() => ($this->onMessage)(new MailboxMessage(outcomes: [$jobs[0]->id => $frame])));
+
+                return new SubmitResult(1);
+            },
+        );
+        $executor = new RemoteExecutor($broker, 'queue', $keys);
+        $input = static function () use ($allSent): \Generator {
+            yield 'refused' => 1;
+            delay(0.001); // so that the map sends the value
+            EventLoop::delay(0.001, static fn() => $allSent->complete());
+            yield 'accepted' => 2;
+            delay(0.01);
+        };
+        $yielded = [];
+        $failure = self::thrown(\Exception::class, static function () use ($executor, $input, &$yielded): void {
+            foreach ($executor->mapOutcomes($input(), abs(...)) as $key => $outcome) {
+                $yielded[] = $key;
+            }
+        });
+        self::assertInstanceOf(
+            $isTooLarge ? PayloadTooLargeException::class : BrokerRefusedException::class,
+            $failure,
+        );
+        self::assertSame(['accepted'], $yielded);
     }
 }

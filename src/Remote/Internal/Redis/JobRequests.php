@@ -34,9 +34,12 @@ final class JobRequests
     public function submit(string $queue, array $jobs, int $maxJobs, string $mailbox, bool $checkIds): SubmitResult
     {
         $limit = $this->engine->settings()->maxRequestBytes - self::ENTRY_OVERHEAD_BYTES;
-        foreach ($jobs as $job) {
+        $refusal = null;
+        foreach ($jobs as $i => $job) {
             if (\strlen($job->frame) > $limit) {
-                throw PayloadTooLargeException::forEngine($job->id, \strlen($job->frame), $limit);
+                $refusal = PayloadTooLargeException::forEngine($job->id, \strlen($job->frame), $limit);
+                $jobs = $i > 0 ? \array_slice($jobs, 0, $i) : throw $refusal;
+                break;
             }
         }
         $accepted = 0;
@@ -46,18 +49,18 @@ final class JobRequests
                 $result = $this->submitPart($queue, $part, $maxJobs, $mailbox, $checkIds);
             } catch (QueueFullException $failure) {
                 // Otherwise, the caller would submit the accepted jobs again.
-                $result = $accepted > 0 ? new SubmitResult(0) : throw $failure;
+                $result = $accepted > 0 ? new SubmitResult(0, refusal: $failure) : throw $failure;
             }
             foreach ($result->conflicts as $index) {
                 $conflicts[] = $accepted + $index;
             }
             $accepted += $result->accepted;
             if ($result->accepted < \count($part)) {
-                break;
+                return new SubmitResult($accepted, $conflicts, $result->refusal);
             }
         }
 
-        return new SubmitResult($accepted, $conflicts);
+        return new SubmitResult($accepted, $conflicts, $refusal);
     }
 
     /** @param list<Job> $jobs */
