@@ -7,6 +7,9 @@ namespace Spindle\Tests\Cli;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\TestCase;
+use Psr\Log\NullLogger;
+use Spindle\Remote\Internal\FailedJobLog;
+use Spindle\Remote\Internal\SettlementFactory;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\Testing\TemporaryRedis;
@@ -113,6 +116,30 @@ final class RemoteRunTest extends TestCase
             [$process->getExitCode(), $process->getOutput(), $process->getErrorOutput()],
         );
         self::assertCount(3, Text::lines($log), 'the heading and both jobs');
+    }
+
+    public function testAClaimedJobThatAnOperatorCancelsAfterAnInterruptHasFailed(): void
+    {
+        $queue = self::newQueue();
+        $broker = new RedisBroker(Redis::shared()->url());
+        $process = $this->remote(['run', '--queue', $queue, 'echo', ':::', '1']);
+        $process->start();
+        Eventually::holds(fn(): bool => $this->statistics($queue)['waiting'] === 1, 'the job waits', 15.0);
+        $broker->renewLease($queue, 'agent', 30.0, true, '{}');
+        [$delivery] = $broker->settleAndClaim($queue, 'agent', [], 1, 3600.0)->deliveries;
+        $process->signal(\SIGINT);
+        Eventually::holds(static fn(): bool => $process->getErrorOutput() === self::NOTICE, 'no job starts');
+        self::assertSame([$delivery->id => JobStatus::Running], $broker->cancelAndRecord($queue, [$delivery->id]));
+        $log = new FailedJobLog(new NullLogger(), $queue);
+        $cancelled = (new SettlementFactory(self::keys(), $queue, 'agent', 1, $log))->cancelled($delivery);
+        $broker->settleAndClaim($queue, 'agent', [$cancelled], 0, 3600.0);
+        $broker->releaseLease($queue, 'agent');
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the run has ended', 15.0);
+
+        self::assertSame(
+            [130, '', self::NOTICE . "spindle: echo 1: cancelled before it was started\n"],
+            [$process->getExitCode(), $process->getOutput(), $process->getErrorOutput()],
+        );
     }
 
     public function testTheKeysCanComeFromAPipe(): void

@@ -201,16 +201,14 @@ final class TransportBackend implements CommandBackend
         [$withdrawal, $cancellation] = [new DeferredCancellation(), new DeferredCancellation()];
         $this->sent[$pending->id] = [$pending, $withdrawal, $cancellation];
         $this->calls[$pending->id] = \Amp\async(function () use ($pending, $command, $withdrawal, $cancellation): void {
+            $own = new CommandCancellation($cancellation->getCancellation(), $pending->owner->cancellation());
             try {
-                $outcome = $this->transport->execute(
-                    $command,
-                    $withdrawal->getCancellation(),
-                    new CommandCancellation($cancellation->getCancellation(), $pending->owner->cancellation()),
-                );
+                $outcome = $this->transport->execute($command, $withdrawal->getCancellation(), $own);
                 $finish = fn() => $this->finish($pending, ResultFactory::ofOutcome($pending, $outcome));
                 $this->callReturned($pending, $finish);
-            } catch (CancelledException) {
-                $finish = fn() => $this->finish($pending, ResultFactory::cancelledBeforeStart($pending));
+            } catch (CancelledException $cancelled) {
+                $isOwn = $cancelled::class === CancelledException::class || $own->isRequested();
+                $finish = fn() => $this->finish($pending, ResultFactory::cancelledBeforeStart($pending, $isOwn));
                 $this->callReturned($pending, $finish);
             } catch (\Throwable $failure) {
                 $this->callReturned($pending, fn() => $this->lose($pending, $failure));

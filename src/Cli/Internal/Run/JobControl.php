@@ -16,8 +16,6 @@ final class JobControl
     /** @var array<int, true> numbers of the jobs that {@see end()} has ended and whose results have not arrived */
     private array $ended = [];
 
-    private bool $isEnding = false;
-
     public function __construct(
         private readonly CommandPool $pool,
         private readonly InputWait $wait,
@@ -82,23 +80,15 @@ final class JobControl
         return $wasEnded;
     }
 
-    /** Returns whether the run has cancelled jobs with {@see drain()} or {@see kill()}. */
-    public function isEnding(): bool
-    {
-        return $this->isEnding;
-    }
-
     /** Starts no more jobs. Running jobs may finish. */
     public function drain(): void
     {
-        $this->isEnding = true;
         $this->pool->cancelWaiting();
         $this->wait->stop();
     }
 
     public function kill(): void
     {
-        $this->isEnding = true;
         $this->wait->stop();
         $this->pool->cancelAll();
     }

@@ -65,9 +65,6 @@ final class Runner
     /** @var array<int, InputJob> jobs of the pool by job number; {@see handleResult()} removes each job that is done */
     private array $unfinished = [];
 
-    /** @var list<array{InputJob, CommandResult}> jobs that were cancelled, but not by this run */
-    private array $cancelled = [];
-
     /**
      * @throws UsageException    when a file or folder of the options can't be used, or --jobs is too large
      * @throws LauncherException
@@ -229,9 +226,6 @@ final class Runner
         foreach ($this->order?->remaining() ?? [] as $job => $result) {
             $this->recorder->record($job, $result);
         }
-        if ($failure === null) {
-            $this->reportCancelled();
-        }
         if ($failure instanceof LauncherException) {
             $failure = LostJobsException::after(
                 $failure,
@@ -351,7 +345,6 @@ final class Runner
         $isDone = !$result->cancelled || $result->error === null || $this->control->forgetEnded($job);
         if (!$isDone) {
             --$this->statistics->submitted;
-            $this->control->isEnding() ? null : $this->cancelled[] = [$job, $result];
         } elseif ($result->succeeded()) {
             ++$this->statistics->succeeded;
             $this->options->start->timeLimit->observe($result->duration);
@@ -370,18 +363,6 @@ final class Runner
         }
         if ($this->options->start->jobs->isFile() && hrtime(true) - $this->lastReread > self::MIN_REREAD_NANOSECONDS) {
             $this->rereadConcurrency();
-        }
-    }
-
-    /** Reports jobs that an operator has cancelled by `spindle queue cancel`. A failing pool cancels jobs, too. */
-    private function reportCancelled(): void
-    {
-        foreach ($this->cancelled as [$job, $result]) {
-            ++$this->statistics->submitted;
-            ++$this->statistics->failed;
-            unset($this->unfinished[$job->sequence]);
-            $this->console->finished($job, $result);
-            $this->recorder->record($job, $result);
         }
     }
 
