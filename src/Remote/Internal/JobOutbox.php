@@ -9,9 +9,11 @@ use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\OneShot;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Remote\Broker;
+use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Job;
 use Spindle\Remote\JobConflictException;
 use Spindle\Remote\PayloadTooLargeException;
+use Spindle\Remote\QueueFullException;
 use Spindle\Remote\SubmitResult;
 
 /**
@@ -191,15 +193,20 @@ final class JobOutbox
         $answers = array_column($batch, 3);
         $result = ReconnectBackoff::retry(
             $options->brokerRetryTimeout,
-            fn(bool $isRepeated): SubmitResult => $isRepeated && !self::isAnyAwaited($answers)
-                ? new SubmitResult(0)
-                : $this->broker->submit(
-                    $this->queue,
-                    $jobs,
-                    $options->maxJobs,
-                    $this->mailbox,
-                    $checkIds || $isRepeated,
-                ),
+            function (bool $isRepeated) use ($answers, $jobs, $options, $checkIds): SubmitResult {
+                if ($isRepeated && !self::isAnyAwaited($answers)) {
+                    return new SubmitResult(0);
+                }
+                $checkIds = $checkIds || $isRepeated;
+                try {
+                    return $this->broker->submit($this->queue, $jobs, $options->maxJobs, $this->mailbox, $checkIds);
+                } catch (QueueFullException $full) {
+                    $unavailable = $full->getPrevious();
+
+                    // If an answer was lost, the engine has perhaps added the jobs before its memory was full.
+                    throw $isRepeated && $unavailable instanceof BrokerUnavailableException ? $unavailable : $full;
+                }
+            },
         );
         $conflicts = array_flip($result->conflicts);
         $offset = 0;

@@ -95,7 +95,8 @@ final class QueueClient
      *
      * @param list<Job> $jobs
      *
-     * @throws QueueFullException when the engine is out of memory
+     * @throws QueueFullException       when the engine is out of memory
+     * @throws PayloadTooLargeException when the engine does not accept the first job, because it is too large
      * @throws BrokerException
      */
     public function send(array $jobs, OutcomeReceiver $waiter): int

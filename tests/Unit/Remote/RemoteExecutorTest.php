@@ -25,6 +25,7 @@ use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobStatus;
 use Spindle\Remote\MailboxMessage;
 use Spindle\Remote\PayloadTooLargeException;
+use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\SigningKeys;
@@ -231,6 +232,27 @@ final class RemoteExecutorTest extends TestCase
 
         self::assertTrue($executor->cancel('id'));
         self::assertSame(['submit', 'submit', 'cancel'], $calls);
+    }
+
+    public function testAFullEngineDoesNotHideThatAnAnswerWasLost(): void
+    {
+        $checks = [];
+        $broker = self::createStub(Broker::class);
+        $broker->method('submit')->willReturnCallback(
+            static function (string $queue, array $jobs, int $max, string $mailbox, bool $check) use (&$checks) {
+                $checks[] = $check;
+                $lost = BrokerUnavailableException::at('localhost', 'it broke');
+
+                return match (\count($checks)) {
+                    1 => throw $lost,
+                    2 => throw QueueFullException::engine($queue, 'its memory is full', $lost),
+                    default => new SubmitResult(1),
+                };
+            },
+        );
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+        $executor->dispatch('time'); // the engine has perhaps added the job in the first call
+        self::assertSame([true, true, true], $checks);
     }
 
     #[TestWith([true])]
