@@ -53,9 +53,6 @@ final class Agent implements Lifecycle, Statistics
     /** Limit in bytes of all results if PHP has no memory_limit. AgentOptions::$maxResultBytes can raise it. */
     private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
-    /** Bytes by which the encoded answer of a worker may be larger than the result inside it. */
-    private const RESULT_OVERHEAD_BYTES = 1024;
-
     /** Longest pause between two leases in seconds. The pauses are short again after a lease served for longer. */
     private const MAX_RETRY_PAUSE = 5.0;
 
@@ -108,7 +105,7 @@ final class Agent implements Lifecycle, Statistics
         $gracePeriod = $options->leaseMargin / self::MARGIN_DIVISOR;
         $poolLimits = [
             'maxResultBytes' => max($this->maxResultBytes, PortableTask::MIN_EXCEPTION_BYTES)
-                + self::RESULT_OVERHEAD_BYTES,
+                + AgentRun::RESULT_OVERHEAD_BYTES,
             'budget' => $budget,
             'gracePeriod' => min($options->pool->gracePeriod, $gracePeriod),
         ];

@@ -32,11 +32,11 @@ final class AgentRun
     /** Number of heartbeats from one call of {@see repair()} to the next. */
     private const HEARTBEATS_PER_REPAIR = 5;
 
-    /** Maximum bytes that a frame has beside a result, an item or a command's output. */
-    private const RESULT_OVERHEAD_BYTES = 1 << 12;
+    /** Maximum bytes that a frame, or the answer of a worker, has beside a result, an item or a command's output. */
+    public const RESULT_OVERHEAD_BYTES = 1 << 12;
 
     public readonly string $owner;
-    private readonly SettlementFactory $settlements;
+    public readonly SettlementFactory $settlements;
     private readonly JobRunner $jobs;
     private readonly JobExchange $exchange;
     private readonly Backoff $backoff;
@@ -111,7 +111,7 @@ final class AgentRun
      * Lowers the limit for results to what the engine accepts. The engine closes the connection on a larger value, so
      * the agent would repeat the request for ever.
      */
-    private function limitResults(int $maxFrameBytes): void
+    public function limitResults(int $maxFrameBytes): void
     {
         $limit = max(1, $maxFrameBytes - self::RESULT_OVERHEAD_BYTES);
         if ($limit < $this->maxResultBytes) {

@@ -10,6 +10,7 @@ use Spindle\Internal\Clock;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\LeaseLostException;
+use Spindle\Remote\ResultTooLargeException;
 
 /** Stores the items of a generator task in the engine. Waits while as many items or bytes wait for a reader as may. */
 final class ItemStore
@@ -192,9 +193,14 @@ final class ItemStore
         /** @var int $failureCount */
         $failureCount = 0;
 
-        return function () use ($first, $frames, &$failureCount): ?int {
+        return function (bool $isRepeated) use ($first, $frames, &$failureCount): ?int {
             $this->job->throwIfRequested();
             try {
+                $maxBytes = $isRepeated ? $this->run->broker->maxFrameBytes() : \PHP_INT_MAX;
+                if (\strlen($frames[0] ?? '') > $maxBytes) { // the limit was lowered after the start of the task
+                    throw ResultTooLargeException::of($this->job->delivery->id, \strlen($frames[0]), $maxBytes);
+                }
+
                 return $this->run->broker->putItems(
                     $this->run->queue,
                     $this->run->owner,

@@ -254,10 +254,26 @@ final class JobExchange
         (new Condition())->waitFor($this->backoff->after($failures));
         $this->isRequested = true;
         try {
+            $this->refuseLargeResults();
             $this->recoverClaims();
         } catch (BrokerUnavailableException $again) {
             if (!$this->run->hasFailed()) {
                 $this->recover($again, $failures + 1);
+            }
+        }
+    }
+
+    /** Fails jobs whose results are too large for the engine, because its limit was lowered after their start. */
+    private function refuseLargeResults(): void
+    {
+        $maxBytes = $this->run->broker->maxFrameBytes();
+        $this->run->limitResults($maxBytes);
+        foreach ($this->pending as $i => $settlement) {
+            if (\strlen($settlement->frame) > $maxBytes) {
+                $this->pending[$i] = $refusal = $this->run->settlements->tooLarge($settlement);
+                $this->releaseBudget(\strlen($settlement->frame) - \strlen($refusal->frame));
+                --$this->run->pools->counters[$settlement->kind->counter()];
+                ++$this->run->pools->counters[$refusal->kind->counter()];
             }
         }
     }

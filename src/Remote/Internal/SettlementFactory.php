@@ -136,9 +136,7 @@ final class SettlementFactory
         if ($size !== null) {
             $tooLarge = ResultTooLargeException::of($job->delivery->id, $size, $this->maxResultBytes);
 
-            $reason = $job->body->named($tooLarge->getMessage());
-
-            return $this->dead($job, $job->attempt(), OutcomeBody::tooLarge($tooLarge, $job->itemCount), $reason);
+            return $this->ofLargeResult($job, $tooLarge);
         }
         if (PortableOutcome::isSuccess($outcome)) {
             return $this->settlement(
@@ -155,6 +153,25 @@ final class SettlementFactory
         }
 
         return $this->ofThrown($job, $outcome, $thrown);
+    }
+
+    private function ofLargeResult(ClaimedJob $job, ResultTooLargeException $tooLarge): Settlement
+    {
+        $reason = $job->body->named($tooLarge->getMessage());
+
+        return $this->dead($job, $job->attempt(), OutcomeBody::tooLarge($tooLarge, $job->itemCount), $reason);
+    }
+
+    /** Replaces the settlement of a job whose result the engine does not accept. The number of attempts is unknown. */
+    public function tooLarge(Settlement $settlement): Settlement
+    {
+        [$id, $claim] = [$settlement->id, $settlement->claimNumber];
+        $tooLarge = ResultTooLargeException::of($id, \strlen($settlement->frame), $this->maxResultBytes);
+        $outcome = OutcomeBody::tooLarge($tooLarge, null);
+        $frame = $this->keys->seal(FrameKind::Outcome, $this->queue, $id, $claim, $outcome);
+        $reason = $this->reasonJson($tooLarge->getMessage(), 0);
+
+        return new Settlement($id, $claim, SettlementKind::Dead, frame: $frame, reason: $reason);
     }
 
     /** Returns the settlement of a command that has a result. Any exit status is a result. */
@@ -188,6 +205,7 @@ final class SettlementFactory
                 $job->body->retryPolicy->maxAttempts,
                 $job->body->named('the task exceeded its time limit'),
             ),
+            $failure instanceof ResultTooLargeException => $this->ofLargeResult($job, $failure),
             $failure instanceof UnserializableException
                 => $this->failedAttempt($job, PortableOutcome::refused($failure), 1, $failure->getMessage()),
             $failure instanceof CancelledException => $this->cancelled($job->delivery),

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Remote;
 
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Remote\Job;
 use Spindle\Remote\PayloadTooLargeException;
@@ -47,6 +48,37 @@ final class EngineLimitsTest extends TidyTestCase
 
         self::assertSame(5, $executor->submit(static fn(): int => 5)->await());
         self::assertSame(2, $this->statistics()['dead']);
+    }
+
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAResultIsTooLargeAfterTheLimitOfTheEngineWasLowered(bool $isItem): void
+    {
+        $redis = $this->engine();
+        $executor = $this->executor();
+        $this->agentAt($redis->url(), $this->queue(), 1);
+        [$started, $go] = [$this->path('started'), $this->path('go')];
+        $large = $executor->submit(static function () use ($started, $go, $isItem): string|\Generator {
+            touch($started);
+            while (!is_file($go)) {
+                usleep(1000);
+                clearstatcache();
+            }
+            $result = str_repeat('x', 2 << 20);
+
+            return $isItem ? (static fn(): \Generator => yield $result)() : $result;
+        });
+        $this->waitForFile($started);
+        $redis->command('CONFIG', 'SET', 'proto-max-bulk-len', '1mb');
+        touch($go);
+        self::thrown(ResultTooLargeException::class, static function () use ($large): void {
+            $items = $large->await(new TimeoutCancellation(20.0));
+            self::assertInstanceOf(\Generator::class, $items);
+            $items->current();
+        });
+
+        self::assertSame(5, $executor->submit(static fn(): int => 5)->await(new TimeoutCancellation(20.0)));
+        self::assertSame(1, $this->statistics()['dead']);
     }
 
     public function testManyResultsOrJobsThatAreTooMuchForOneRequestArrive(): void

@@ -424,18 +424,19 @@ final class RemoteExecutorTest extends TestCase
         /** @var DeferredFuture<null> $allSent */
         $allSent = new DeferredFuture();
         $broker->method('submit')->willReturnCallback(
-            /** @param list<Job> $jobs */
             function (string $queue, array $jobs) use ($keys, $allSent, $isTooLarge): SubmitResult {
+                [$job] = $jobs;
+                \assert($job instanceof Job);
                 if (!$allSent->isComplete()) {
                     $allSent->getFuture()->await();
 
                     throw $isTooLarge
-                        ? PayloadTooLargeException::forEngine($jobs[0]->id, 9, 8)
+                        ? PayloadTooLargeException::forEngine($job->id, 9, 8)
                         : BrokerRefusedException::at('localhost', 'no permission', 'grant it');
                 }
-                $frame = $keys->seal(FrameKind::Outcome, 'queue', $jobs[0]->id, 1, OutcomeBody::cancelled());
+                $frame = $keys->seal(FrameKind::Outcome, 'queue', $job->id, 1, OutcomeBody::cancelled());
                 self::assertNotNull($this->onMessage);
-                EventLoop::defer(fn() => ($this->onMessage)(new MailboxMessage(outcomes: [$jobs[0]->id => $frame])));
+                EventLoop::defer(fn() => ($this->onMessage)(new MailboxMessage(outcomes: [$job->id => $frame])));
 
                 return new SubmitResult(1);
             },
