@@ -165,9 +165,11 @@ final class Listening
         $this->session = $session = $this->sessionFactory->open($this->cancellation);
         $this->openedAt = $this->channels->takenSince = hrtime(true);
         $weak = \WeakReference::create($this);
-        $session->onNotification(static fn(Notification $notification, int $completeUntil)
+        $session->pipeline->listen(static fn(Notification $notification, int $completeUntil)
             => $weak->get()?->add($notification, $completeUntil));
-        $session->onClose(static fn(?\Throwable $reason) => $weak->get()?->onConnectionClosed($session, $reason));
+        $session->pipeline->onClose(
+            static fn(?\Throwable $reason) => $weak->get()?->onConnectionClosed($session, $reason),
+        );
         $this->reconnected = $this->workedAt = null;
         $this->isAnswered = false;
         $this->listened = $this->channels->ofLoops($this->listened);
@@ -295,7 +297,7 @@ final class Listening
         [$taken, $this->pending] = [$this->pending, []];
         $this->channels->takenSince = $this->pendingSince;
         if ($this->session?->isOpen() === true) {
-            $this->session->pause(false);
+            $this->session->pipeline->pause(false);
             if ($this->workedAt !== null && $this->session->inFlight() === 0) {
                 async($this->pingAfterPause(...), $this->session)->ignore();
             }
@@ -320,9 +322,9 @@ final class Listening
         $this->pendingSince = $this->pending === [] ? $completeUntil : $this->pendingSince;
         $this->pending[] = $notification;
         if ($this->isAnswered && $this->session !== null && \count($this->pending) >= self::MAX_PENDING_NOTIFICATIONS) {
-            $this->workedAt ??= $this->session->lastReceived();
+            $this->workedAt ??= $this->session->pipeline->lastReceived;
             ++$this->pauseCount;
-            $this->session->pause(true);
+            $this->session->pipeline->pause(true);
         }
         $this->changed->notify();
     }
@@ -331,7 +333,7 @@ final class Listening
     {
         if ($session === $this->session) {
             // Notifications since the last received byte may be missing: a loss may be detected long after it happened.
-            $ago = (hrtime(true) - ($this->workedAt ?? $session->lastReceived())) / 1e9;
+            $ago = (hrtime(true) - ($this->workedAt ?? $session->pipeline->lastReceived)) / 1e9;
             $since = new \DateTimeImmutable(\sprintf('@%.6F', microtime(true) - $ago));
             $this->reconnected = new Reconnected($since, $reason ?? ConnectionLostException::while('it was closed'));
             $this->changed->notify();

@@ -157,7 +157,7 @@ final class SessionFactory
     /** Returns false if the options require sessions that can write, and the server has refused a write. */
     public function suits(PipelinedSession $session): bool
     {
-        return !$this->mustWrite || !$session->isReadOnly();
+        return !$this->mustWrite || !$session->pipeline->conversation->isReadOnly;
     }
 
     public function open(?Cancellation $cancellation): PipelinedSession

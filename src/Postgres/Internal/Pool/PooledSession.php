@@ -54,7 +54,7 @@ final class PooledSession
     /** Number of postponements since the session was last free. */
     private int $postponedCount = 0;
 
-    /** Value of lastReceived() of the session at the last check; 0 before the first check of the current queries. */
+    /** The pipeline's lastReceived at the last check; 0 before the first check of the current queries. */
     private int $lastSeen = 0;
 
     /** Number of checks during one round trip. In that time, the answer to a new query can't arrive yet. */
@@ -91,7 +91,7 @@ final class PooledSession
     /** Returns whether the session can't be used until the server confirms a cancellation, a ping or a reset. */
     public function isUnconfirmed(): bool
     {
-        return $this->session->isStopping() || $this->isExclusive && $this->borrowers === 0;
+        return $this->session->pipeline->cancelling->blocksSending || $this->isExclusive && $this->borrowers === 0;
     }
 
     public function lend(bool $exclusive, int $cost): void
@@ -121,7 +121,7 @@ final class PooledSession
 
     public function idleSeconds(): float
     {
-        return (hrtime(true) - $this->session->lastReceived()) / 1e9;
+        return (hrtime(true) - $this->session->pipeline->lastReceived) / 1e9;
     }
 
     /** Pings the session. Closes the session if no answer arrives within `$maxSeconds`, at most one second. */
@@ -168,12 +168,12 @@ final class PooledSession
      */
     public function checkStall(): bool
     {
-        $lastSeen = $this->session->lastReceived();
+        $lastSeen = $this->session->pipeline->lastReceived;
         $this->idleChecks = $lastSeen === $this->lastSeen && $this->borrowers > 1 ? $this->idleChecks + 1 : 0;
         $this->lastSeen = $lastSeen;
         // A query takes at least one round trip. If the queries before it need no more than that, its time at most
         // doubles.
-        $roundTrip = $this->session->roundTrip();
+        $roundTrip = $this->session->pipeline->serverTime->roundTrip;
         $this->maxLoad = max(self::MAX_AVOIDABLE_WAIT_NANOSECONDS, $roundTrip);
         $this->roundTripChecks = intdiv($roundTrip, self::CHECK_NANOSECONDS);
         $checksUntilPostponed = (self::POSTPONE_AFTER_CHECKS + $this->roundTripChecks) << min(

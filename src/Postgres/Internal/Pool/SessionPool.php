@@ -368,7 +368,7 @@ final class SessionPool implements SessionLender
         } elseif ($waiter !== null && !$waiter->isSent) {
             $this->takeBack($pooled, $waiter->cost);
         } else {
-            $pooled->session->abandon($exchange);
+            $pooled->session->pipeline->abandon($exchange, null);
             $this->ensureTakenBack($pooled, $exchange);
         }
     }
@@ -598,7 +598,7 @@ final class SessionPool implements SessionLender
             !$pooled->session->isOpen()
             || $isFree
             && (
-                $pooled->session->lastReceived() > $pooled->expiresAt
+                $pooled->session->pipeline->lastReceived > $pooled->expiresAt
                 || !$this->sessionFactory->suits($pooled->session)
             )
         ) {
@@ -781,13 +781,13 @@ final class SessionPool implements SessionLender
         $this->sessions->all[] = $pooled;
         $weak = \WeakReference::create($this);
         $openedAt = hrtime(true);
-        $session->onClose(static function (?\Throwable $reason) use ($weak, $pooled, $openedAt): void {
+        $session->pipeline->onClose(static function (?\Throwable $reason) use ($weak, $pooled, $openedAt): void {
             if ($reason !== null) {
                 $weak->get()?->onLost($pooled, (hrtime(true) - $openedAt) / 1e9);
             }
         });
         $session->isTimed = true;
-        $session->onAnswered(static fn(array $exchanges) => $weak->get()?->onAnswered($pooled, $exchanges));
+        $session->pipeline->onAnswered(static fn(array $exchanges) => $weak->get()?->onAnswered($pooled, $exchanges));
         $this->makeAvailable($pooled);
         $this->adjustSessions();
     }

@@ -53,6 +53,7 @@ final class Conversation
     /** @var array<int, Exchange> exchanges in flight by their numbers, in the order in which they were sent */
     public array $exchanges = [];
 
+    /** Whether the server has refused a write as read-only; after {@see PipelinedSession::reset()}, still would. */
     public bool $isReadOnly = false;
 
     /** Whether a backslash is an escape in every string, because standard_conforming_strings is off. */

@@ -57,11 +57,8 @@ final class Pipeline
 
     public readonly ServerTime $serverTime;
 
-    /**
-     * @var (\Closure(list<Exchange>): void)|null called with exchanges that are done or have progressed, before their
-     *     callers resume. Not called for a single exchange whose {@see Exchange::$cost} is negative
-     */
-    public ?\Closure $onAnswered = null;
+    /** @var (\Closure(list<Exchange>): void)|null */
+    private ?\Closure $onAnswered = null;
 
     public ?Exchange $copying = null;
 
@@ -398,6 +395,15 @@ final class Pipeline
     public function onClose(\Closure $callback): void
     {
         $this->onClose[] = $callback;
+    }
+
+    /**
+     * @param \Closure(list<Exchange>): void $callback called with exchanges that are done or have progressed, before
+     *     their callers resume. Not called for a single exchange whose {@see Exchange::$cost} is negative
+     */
+    public function onAnswered(\Closure $callback): void
+    {
+        $this->onAnswered = $callback;
     }
 
     public function endWaitsFor(FairMutex $mutex): void

@@ -42,7 +42,7 @@ final class PipelinedSession implements Session
     private readonly StatementRunner $runner;
 
     public function __construct(
-        private readonly Pipeline $pipeline,
+        public readonly Pipeline $pipeline,
         private readonly PreparedStatements $statements,
         Types $types,
         private readonly int $pid,
@@ -155,17 +155,6 @@ final class PipelinedSession implements Session
         return $exchange->result($exchange->columns);
     }
 
-    public function abandon(Exchange $exchange): void
-    {
-        $this->pipeline->abandon($exchange, null);
-    }
-
-    /** @param \Closure(list<Exchange>): void $listener called as {@see Pipeline::$onAnswered} describes */
-    public function onAnswered(\Closure $listener): void
-    {
-        $this->pipeline->onAnswered = $listener;
-    }
-
     /**
      * Cancels the current statement, so that later statements are executed first. If the server has undone all effects
      * of the cancelled statement, the session sends it again after the later statements. If the cancel request can't be
@@ -174,12 +163,6 @@ final class PipelinedSession implements Session
     public function postpone(): void
     {
         $this->pipeline->cancelling->request(closesOnFailure: false);
-    }
-
-    /** Returns the shortest round trip so far, in nanoseconds. */
-    public function roundTrip(): int
-    {
-        return $this->pipeline->serverTime->roundTrip;
     }
 
     public function stream(
@@ -288,18 +271,6 @@ final class PipelinedSession implements Session
         $this->pipeline->stop();
     }
 
-    /** Returns whether new statements wait until a cancelled statement is answered or a cancel request has ended. */
-    public function isStopping(): bool
-    {
-        return $this->pipeline->cancelling->blocksSending;
-    }
-
-    /** Returns the time, by hrtime(), at which bytes were last received or the session was opened. */
-    public function lastReceived(): int
-    {
-        return $this->pipeline->lastReceived;
-    }
-
     public function isOpen(): bool
     {
         return $this->pipeline->endReason === null;
@@ -371,7 +342,7 @@ final class PipelinedSession implements Session
             }
             $this->changes->clear();
         }
-        if ($this->isReadOnly()) {
+        if ($this->pipeline->conversation->isReadOnly) {
             // Perhaps the server can write, and refused the write because of a transaction that was READ ONLY.
             $answer = $this->query('SHOW transaction_read_only')->value();
             $this->pipeline->conversation->isReadOnly = $answer === 'on';
@@ -379,12 +350,6 @@ final class PipelinedSession implements Session
         if ($this->pipeline->conversation->status !== 'I') {
             $this->close();
         }
-    }
-
-    /** Returns whether the server has refused a write as read-only. After {@see reset()}, whether it still would. */
-    public function isReadOnly(): bool
-    {
-        return $this->pipeline->conversation->isReadOnly;
     }
 
     public function transactionStatus(): string
@@ -395,23 +360,6 @@ final class PipelinedSession implements Session
     public function backendPid(): int
     {
         return $this->pid;
-    }
-
-    /** Sets the listener for notifications; null removes it. A listener keeps the event loop running. */
-    public function onNotification(?\Closure $listener): void
-    {
-        $this->pipeline->listen($listener);
-    }
-
-    public function pause(bool $on): void
-    {
-        $this->pipeline->pause($on);
-    }
-
-    /** Adds a callback for the end of the session. The callback gets the reason, or null after {@see close()}. */
-    public function onClose(\Closure $callback): void
-    {
-        $this->pipeline->onClose($callback);
     }
 
     public function endWaitsFor(FairMutex $mutex): void
