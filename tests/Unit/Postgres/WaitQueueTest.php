@@ -28,7 +28,7 @@ final class WaitQueueTest extends TestCase
 
         self::assertInstanceOf(\DomainException::class, $later->failure);
         self::assertInstanceOf(\DomainException::class, $late->failure);
-        self::assertSame(9, $queue->count());
+        self::assertSame(9, $queue->count);
         foreach ($others as $index => $other) {
             self::assertSame($index < 9, $queue->remove($other), "waiter {$index}");
         }

@@ -176,7 +176,7 @@ final class SessionPool implements SessionLender
             'max' => $this->maxConnections,
             'idle' => $idle,
             'opening' => $this->opener->openingCount,
-            'waiting' => $this->queue->count(),
+            'waiting' => $this->queue->count,
             'acquired_total' => $this->counts->acquired,
             'timed_out_total' => $this->counts->timedOut,
             'opened_total' => $this->counts->opened,
@@ -337,7 +337,7 @@ final class SessionPool implements SessionLender
      */
     public function enqueue(WaitingFiber $waiter): void
     {
-        $waiting = $this->queue->count();
+        $waiting = $this->queue->count;
         $open = \count($this->sessions->all);
         // maxWaiting does not count waiters for which a session can be opened, or that will share a pinged session.
         $willShare = $waiter->isExclusive ? 0 : $this->pingedForSharing * PooledSession::MAX_SHARING;
@@ -462,7 +462,7 @@ final class SessionPool implements SessionLender
 
     private function mayNeedSessions(): bool
     {
-        return $this->callers->connectionCount > 0 || $this->pausedCalls > 0 || $this->queue->count() > 0;
+        return $this->callers->connectionCount > 0 || $this->pausedCalls > 0 || $this->queue->count > 0;
     }
 
     private function hasEnded(): bool
@@ -523,7 +523,7 @@ final class SessionPool implements SessionLender
             $this->sessions->unreserve($pooled);
             $this->lendToWaiters($pooled);
         }
-        if (!$this->queue->keepsLoopRunning) {
+        if ($this->queue->count === 0) {
             $this->opener->keepLoopRunning(false);
         }
         if ($this->isClosed) {
@@ -539,7 +539,7 @@ final class SessionPool implements SessionLender
             \count($this->sessions->all),
             $this->sessions->unconfirmedCount(),
             $this->opener->openingCount,
-            $this->queue->count() - 1, // without the waiter that has timed out
+            $this->queue->count - 1, // without the waiter that has timed out
             $this->opener->failure,
         );
     }
@@ -607,7 +607,7 @@ final class SessionPool implements SessionLender
 
             return;
         }
-        if ($this->queue->exclusive->count > 0 || $this->queue->sharing->count > 0) {
+        if ($this->queue->count > 0) {
             $this->lendToWaiters($pooled);
         }
         if ($this->sweepTimer === null && $isFree && $pooled->isFree()) {
@@ -657,7 +657,7 @@ final class SessionPool implements SessionLender
         } else {
             EventLoop::queue($waiter->exchange->wake(...));
         }
-        if (!$this->queue->keepsLoopRunning) {
+        if ($this->queue->count === 0) {
             $this->opener->keepLoopRunning(false);
         }
     }
@@ -731,7 +731,7 @@ final class SessionPool implements SessionLender
     {
         if (
             $this->isClosed
-            || $this->queue->count() > 0
+            || $this->queue->count > 0
             || $this->opener->failure === null
             || TransientFailures::includes($this->opener->failure)
         ) {
@@ -742,7 +742,7 @@ final class SessionPool implements SessionLender
     /** Opens sessions if fibers wait or fewer than minConnections are open. After close(), closes unneeded sessions. */
     private function adjustSessions(): void
     {
-        if ($this->queue->count() > 0 || \count($this->sessions->all) < $this->minConnections()) {
+        if ($this->queue->count > 0 || \count($this->sessions->all) < $this->minConnections()) {
             $this->openMore();
         } elseif ($this->isClosed) {
             $this->closeUnneeded();
@@ -764,11 +764,11 @@ final class SessionPool implements SessionLender
         $opening = $this->opener->openingCount;
         $open = \count($this->sessions->all) + $opening;
         // Queries that can share a session after its ping need no further session, because a ping takes little time.
-        $waiting = $this->pingedForSharing > 0 ? $this->queue->exclusive->count : $this->queue->count();
+        $waiting = $this->pingedForSharing > 0 ? $this->queue->exclusive->count : $this->queue->count;
         $wanted = max(
             $waiting - $opening,
             $this->minConnections() - $open,
-            $this->queue->count() === 0 ? 1 - $opening : 0,
+            $this->queue->count === 0 ? 1 - $opening : 0,
         );
         $this->opener->start(min($wanted, $this->maxConnections - $open));
     }
@@ -795,7 +795,7 @@ final class SessionPool implements SessionLender
     /** Fails all waiters if the pool has no session, and the failure is permanent or no server was ever reached. */
     private function onOpenFailed(\Throwable $failure): void
     {
-        $this->opener->keepLoopRunning($this->queue->count() > 0);
+        $this->opener->keepLoopRunning($this->queue->count > 0);
         if ($this->sessions->all !== [] || $this->opener->openingCount > 0) {
             return;
         }

@@ -26,8 +26,8 @@ final class WaitQueue
     /** Start of the wait that {@see $timer} limits, by hrtime(). */
     private int $timerSince = 0;
 
-    /** Whether there are waiters, so that the event loop must keep running. Only this class writes the property. */
-    public bool $keepsLoopRunning = false;
+    /** Number of all waiters, for which the event loop keeps running. Only this class writes the property. */
+    public int $count = 0;
 
     /**
      * @param float $timeout maximum seconds of a wait
@@ -49,16 +49,10 @@ final class WaitQueue
         LoopCallback::cancel($this->timer);
     }
 
-    public function count(): int
-    {
-        return $this->exclusive->count + $this->sharing->count;
-    }
-
     public function add(WaitingFiber $waiter): void
     {
         ($waiter->isExclusive ? $this->exclusive : $this->sharing)->add($waiter);
-        if (!$this->keepsLoopRunning) {
-            $this->keepsLoopRunning = true;
+        if (++$this->count === 1) {
             self::$keptAlive[spl_object_id($this)] = $this;
             if ($this->timer !== null) {
                 EventLoop::reference($this->timer);
@@ -94,8 +88,11 @@ final class WaitQueue
         if (!($waiter->isExclusive ? $this->exclusive : $this->sharing)->remove($waiter)) {
             return false;
         }
-        if ($this->exclusive->count + $this->sharing->count === 0) {
-            $this->letLoopEnd();
+        if (--$this->count === 0) {
+            unset(self::$keptAlive[spl_object_id($this)]);
+            if ($this->timer !== null) {
+                EventLoop::unreference($this->timer);
+            }
         }
 
         return true;
@@ -135,15 +132,6 @@ final class WaitQueue
         EventLoop::queue($waiter->exchange->wake(...));
     }
 
-    private function letLoopEnd(): void
-    {
-        $this->keepsLoopRunning = false;
-        unset(self::$keptAlive[spl_object_id($this)]);
-        if ($this->timer !== null) {
-            EventLoop::unreference($this->timer);
-        }
-    }
-
     private function startTimer(int $since): void
     {
         LoopCallback::cancel($this->timer);
@@ -151,7 +139,7 @@ final class WaitQueue
             $this->timerSince = $since;
             $seconds = $this->timeout - (hrtime(true) - $since) / 1e9;
             $this->timer = WeakTimer::after($seconds, $this, static fn(self $self) => $self->expire());
-            if ($this->keepsLoopRunning) {
+            if ($this->count > 0) {
                 EventLoop::reference($this->timer);
             }
         }
