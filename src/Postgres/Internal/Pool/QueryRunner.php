@@ -100,7 +100,6 @@ final readonly class QueryRunner
         $pooled = $pool->chooseSession($exclusive, $cost);
         if ($pooled === null) {
             $waiter = new WaitingFiber($exchange, $exclusive, $cost, hrtime(true), $sql, $parameters);
-            $pool->ensureUsable();
             $pool->enqueue($waiter);
         } elseif ($pool->isStale($pooled) || !$pooled->session->send($exchange, $sql, $parameters)) {
             $pooled = $pool->acquirePooled($exclusive, $cost, null);

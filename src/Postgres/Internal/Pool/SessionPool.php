@@ -243,7 +243,7 @@ final class SessionPool implements SessionLender
 
     public function ensureSameProcess(): void
     {
-        if (!$this->belongsToThisProcess()) {
+        if ($this->ownerPid !== getmypid()) {
             throw self::usedInFork();
         }
     }
@@ -331,12 +331,13 @@ final class SessionPool implements SessionLender
     }
 
     /**
-     * Adds a waiter, and starts to open sessions. The caller must call {@see ensureUsable()} first.
+     * Adds a waiter, and starts to open sessions.
      *
      * @throws PoolTimeoutException when maxWaiting allows no more waiters
      */
     public function enqueue(WaitingFiber $waiter): void
     {
+        $this->ensureUsable();
         $waiting = $this->queue->count;
         $open = \count($this->sessions->all);
         // maxWaiting does not count waiters for which a session can be opened, or that will share a pinged session.
@@ -480,12 +481,11 @@ final class SessionPool implements SessionLender
     }
 
     /** Throws in a fork, and after kill(). */
-    public function ensureUsable(): void
+    private function ensureUsable(): void
     {
-        if ($this->isKilled) {
-            throw ConnectionClosedException::pool();
+        if ($this->isKilled || $this->ownerPid !== getmypid()) {
+            throw $this->isKilled ? ConnectionClosedException::pool() : self::usedInFork();
         }
-        $this->ensureSameProcess();
     }
 
     private static function usedInFork(): \LogicException
@@ -499,7 +499,6 @@ final class SessionPool implements SessionLender
     private function await(WaitingFiber $waiter, ?Cancellation $cancellation): PooledSession
     {
         $cancellation?->throwIfRequested();
-        $this->ensureUsable(); // throwIfRequested() may run code that kills the pool
         $this->enqueue($waiter);
         $isAwake = false;
         try {
