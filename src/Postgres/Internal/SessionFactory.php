@@ -122,8 +122,6 @@ final class SessionFactory
 
     private readonly Types $types;
 
-    private readonly bool $mustWrite;
-
     private readonly Connector $connector;
 
     private readonly SchemaChanges $schemaChanges;
@@ -133,11 +131,6 @@ final class SessionFactory
     public function __construct(private readonly PostgresOptions $options)
     {
         Preload::load(...self::PRELOADED);
-        $this->mustWrite = \in_array(
-            $options->targetSessionAttrs,
-            [TargetSessionAttrs::ReadWrite, TargetSessionAttrs::Primary],
-            true,
-        );
         $this->types = new Types($options->json);
         $this->connector = new Connector($options);
         $this->schemaChanges = new SchemaChanges();
@@ -152,12 +145,6 @@ final class SessionFactory
     public function readTimeout(): ?float
     {
         return $this->options->readTimeout;
-    }
-
-    /** Returns false if the options require sessions that can write, and the server has refused a write. */
-    public function suits(PipelinedSession $session): bool
-    {
-        return !$this->mustWrite || !$session->pipeline->conversation->isReadOnly;
     }
 
     public function open(?Cancellation $cancellation): PipelinedSession
@@ -190,6 +177,11 @@ final class SessionFactory
             $opened->persistent === null ? null : new Handover($opened->persistent, $opened, $setup),
         );
         $conformingStrings = $opened->parameters['standard_conforming_strings'] ?? 'on';
+        $pipeline->conversation->mustWrite = \in_array(
+            $options->targetSessionAttrs,
+            [TargetSessionAttrs::ReadWrite, TargetSessionAttrs::Primary],
+            true,
+        );
         $pipeline->conversation->escapesWithBackslash = $conformingStrings === 'off';
         $pipeline->receiveBytes($opened->leftover);
         $pipeline->onClose(

@@ -393,13 +393,12 @@ final class SessionPool implements SessionLender
 
     /**
      * Takes a session back after a statement that does not change session state. When no borrower is left, the pool
-     * resets the session if a transaction is open or a statement is in flight. The pool closes an unsuitable
-     * session ({@see SessionFactory::suits()}).
+     * resets the session if a transaction is open or a statement is in flight. The pool closes an unsuitable session.
      */
     public function takeBack(PooledSession $pooled, int $cost): void
     {
         $pooled->takeBack($cost);
-        if ($pooled->session->transactionStatus() !== 'I' || !$this->sessionFactory->suits($pooled->session)) {
+        if ($pooled->session->transactionStatus() !== 'I' || $pooled->session->pipeline->conversation->isUnsuitable) {
             // No further borrower may get a session that has an open transaction or is not suitable.
             $pooled->markForReset();
         }
@@ -420,7 +419,7 @@ final class SessionPool implements SessionLender
             && ($session->inFlight() > 0
                 || $session->transactionStatus() !== 'I'
                 || $session->isChanged()
-                || !$this->sessionFactory->suits($session))
+                || $session->pipeline->conversation->isUnsuitable)
         ) {
             $this->resetInBackground($pooled);
         } else {
@@ -598,7 +597,7 @@ final class SessionPool implements SessionLender
             || $isFree
             && (
                 $pooled->session->pipeline->lastReceived > $pooled->expiresAt
-                || !$this->sessionFactory->suits($pooled->session)
+                || $pooled->session->pipeline->conversation->isUnsuitable
             )
         ) {
             $this->sessions->drop($pooled);

@@ -53,8 +53,11 @@ final class Conversation
     /** @var array<int, Exchange> exchanges in flight by their numbers, in the order in which they were sent */
     public array $exchanges = [];
 
-    /** Whether the server has refused a write as read-only; after {@see PipelinedSession::reset()}, still would. */
-    public bool $isReadOnly = false;
+    /** Whether the application requires a session that can write: `PostgresOptions::$targetSessionAttrs`. */
+    public bool $mustWrite = false;
+
+    /** Whether the server has refused a write, although {@see $mustWrite} is true. */
+    public bool $isUnsuitable = false;
 
     /** Whether a backslash is an escape in every string, because standard_conforming_strings is off. */
     public bool $escapesWithBackslash = false;
@@ -330,7 +333,7 @@ final class Conversation
             $this->firstSqlState = $error->sqlState();
         }
         $exchange->serverError ??= $error;
-        $this->isReadOnly = $this->isReadOnly || $error->isReadOnly();
+        $this->isUnsuitable = $this->isUnsuitable || $this->mustWrite && $error->isReadOnly();
         $exchange->hasOutcome = true;
         if ($exchange->isSuspect && $error->isCancellation()) {
             $exchange->isStoppedByMistake = !$exchange->cancelled;

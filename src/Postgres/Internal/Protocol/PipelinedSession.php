@@ -342,10 +342,10 @@ final class PipelinedSession implements Session
             }
             $this->changes->clear();
         }
-        if ($this->pipeline->conversation->isReadOnly) {
+        if ($this->pipeline->conversation->isUnsuitable) {
             // Perhaps the server can write, and refused the write because of a transaction that was READ ONLY.
             $answer = $this->query('SHOW transaction_read_only')->value();
-            $this->pipeline->conversation->isReadOnly = $answer === 'on';
+            $this->pipeline->conversation->isUnsuitable = $answer === 'on';
         }
         if ($this->pipeline->conversation->status !== 'I') {
             $this->close();
