@@ -123,7 +123,7 @@ final class PooledConnection implements PostgresLink
         }
         [$connectionSession, $this->connectionSession] = [$this->connectionSession, null];
         LoopCallback::cancel($this->leakTimer);
-        $this->session->noteChange();
+        $this->session->changes->record(); // the text of statements does not show each change
         $this->pool->detachFromFiber($this->session);
         [$pool, $session, $lease] = [$this->pool, $this->session, $this->lease];
         $release = $this->isStreaming

@@ -178,7 +178,7 @@ final class Listening
         }
         $this->followChannels($session);
         $this->isAnswered = true;
-        $timeout = $this->sessionFactory->readTimeout();
+        $timeout = $this->sessionFactory->options->readTimeout;
         if ($timeout !== null) {
             $this->pingEvery($timeout, $session);
         }

@@ -78,11 +78,13 @@ final class SessionChanges
     private const UNDO_STATEMENTS = 'SET SESSION AUTHORIZATION DEFAULT; RESET ALL; CLOSE ALL; UNLISTEN *; '
         . 'SELECT pg_catalog.pg_advisory_unlock_all(); DISCARD TEMP; DISCARD SEQUENCES';
 
-    private bool $hasAny = false;
+    public bool $hasAny = false;
 
-    private bool $preparedMayDiffer = false;
+    /** Whether PREPARE or DEALLOCATE may have been used. If so, {@see undoScript()} deallocates all statements. */
+    public bool $preparedMayDiffer = false;
 
-    private bool $meaningMayDiffer = false;
+    /** Whether SQL texts may have another meaning now. If so, {@see undoScript()} restores their meaning. */
+    public bool $meaningMayDiffer = false;
 
     /** @param list<string> $setup statements that set up the session, repeated at the end of {@see undoScript()} */
     public function __construct(private readonly array $setup) {}
@@ -153,23 +155,6 @@ final class SessionChanges
     {
         $this->record($sql);
         $this->meaningMayDiffer = $this->meaningMayDiffer || str_contains(rtrim($sql, "; \n\r\t\v\f"), ';');
-    }
-
-    public function hasChanges(): bool
-    {
-        return $this->hasAny;
-    }
-
-    /** Returns whether PREPARE or DEALLOCATE may have been used. If so, undoScript() deallocates all statements. */
-    public function mayHaveChangedPrepared(): bool
-    {
-        return $this->preparedMayDiffer;
-    }
-
-    /** Returns whether SQL texts may have another meaning now. If so, undoScript() restores their meaning. */
-    public function mayHaveChangedMeaning(): bool
-    {
-        return $this->meaningMayDiffer;
     }
 
     /** Returns a script that undoes the changes in one round trip, and gives random() a new random seed. */

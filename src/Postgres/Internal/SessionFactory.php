@@ -52,7 +52,6 @@ use Spindle\Postgres\Internal\Types\QuotedValues;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\NotificationsDropped;
 use Spindle\Postgres\PoolTimeoutException;
-use Spindle\Postgres\PostgresHost;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\QueryException;
@@ -128,23 +127,12 @@ final class SessionFactory
 
     private int $openedCount = 0;
 
-    public function __construct(private readonly PostgresOptions $options)
+    public function __construct(public readonly PostgresOptions $options)
     {
         Preload::load(...self::PRELOADED);
         $this->types = new Types($options->json);
         $this->connector = new Connector($options);
         $this->schemaChanges = new SchemaChanges();
-    }
-
-    /** @return non-empty-list<PostgresHost> */
-    public function hosts(): array
-    {
-        return $this->options->hosts;
-    }
-
-    public function readTimeout(): ?float
-    {
-        return $this->options->readTimeout;
     }
 
     public function open(?Cancellation $cancellation): PipelinedSession

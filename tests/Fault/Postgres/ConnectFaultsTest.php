@@ -158,7 +158,7 @@ final class ConnectFaultsTest extends TidyTestCase
             ),
         ))->connect();
 
-        self::assertSame($server->port, $session->host->port);
+        self::assertSame($server->port, $session->endpoint->host->port);
         fclose($session->stream);
         $silent->stop();
         $server->stop();
@@ -175,7 +175,7 @@ final class ConnectFaultsTest extends TidyTestCase
             ['connectTimeout' => 36_000.0],
         )))->connect();
 
-        self::assertSame($server->port, $session->host->port);
+        self::assertSame($server->port, $session->endpoint->host->port);
         Eventually::holds(static function () use (&$closed): bool {
             return $closed;
         }, 'the other connection is closed');
@@ -213,7 +213,7 @@ final class ConnectFaultsTest extends TidyTestCase
             'targetSessionAttrs' => TargetSessionAttrs::PreferStandby,
         ])))->connect();
 
-        self::assertEquals($options->hosts[0], $session->host);
+        self::assertEquals($options->hosts[0], $session->endpoint->host);
         fclose($session->stream);
         $silent->stop();
     }
@@ -751,7 +751,7 @@ final class ConnectFaultsTest extends TidyTestCase
             Cluster::shared()->tcpDsn(host: $proxy->host, port: (string) $proxy->port),
         )))->connect();
 
-        self::assertSame($proxy->port, $session->host->port);
+        self::assertSame($proxy->port, $session->endpoint->host->port);
         fclose($session->stream);
         $proxy->stop();
     }

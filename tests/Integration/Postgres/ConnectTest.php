@@ -99,7 +99,7 @@ final class ConnectTest extends TidyTestCase
         );
         $session = (new Connector($options))->connect();
 
-        self::assertSame('127.0.0.1', $session->host->host);
+        self::assertSame('127.0.0.1', $session->endpoint->host->host);
         self::assertSame([['1']], self::ask($session, 'select 1'));
         self::end($session);
     }
@@ -200,7 +200,7 @@ final class ConnectTest extends TidyTestCase
             )->with(['logger' => $steps]),
         ))->connect();
 
-        self::assertSame($cluster->host, $session->host->host);
+        self::assertSame($cluster->host, $session->endpoint->host->host);
         self::assertSame(["Could not connect to PostgreSQL at {$this->path('.s.PGSQL.1')}: {reason}"], $steps->steps);
         self::end($session);
     }
@@ -245,7 +245,7 @@ final class ConnectTest extends TidyTestCase
                 )))->connect();
                 self::end($session);
 
-                return $session->host->host;
+                return $session->endpoint->host->host;
             } catch (ConnectionFailedException $failure) {
                 return $failure->getMessage();
             }

@@ -212,17 +212,17 @@ final class SessionChangesTest extends TestCase
     public function testChangesAreRecordedUntilTheyAreCleared(): void
     {
         $changes = new SessionChanges([]);
-        self::assertFalse($changes->hasChanges());
+        self::assertFalse($changes->hasAny);
         $changes->record('SET a = 1');
-        self::assertSame([true, false], [$changes->hasChanges(), $changes->mayHaveChangedPrepared()]);
+        self::assertSame([true, false], [$changes->hasAny, $changes->preparedMayDiffer]);
         $changes->record('PREPARE a AS SELECT 1');
-        self::assertSame([true, true], [$changes->hasChanges(), $changes->mayHaveChangedPrepared()]);
+        self::assertSame([true, true], [$changes->hasAny, $changes->preparedMayDiffer]);
         $changes->record('SET a = 1');
-        self::assertTrue($changes->mayHaveChangedPrepared(), 'still');
+        self::assertTrue($changes->preparedMayDiffer, 'still');
         $changes->clear();
-        self::assertSame([false, false], [$changes->hasChanges(), $changes->mayHaveChangedPrepared()]);
+        self::assertSame([false, false], [$changes->hasAny, $changes->preparedMayDiffer]);
         $changes->record();
-        self::assertSame([true, false], [$changes->hasChanges(), $changes->mayHaveChangedPrepared()]);
+        self::assertSame([true, false], [$changes->hasAny, $changes->preparedMayDiffer]);
     }
 
     /** @return iterable<string, array{string, bool}> a script, and whether it may change the meaning of texts */
@@ -241,7 +241,7 @@ final class SessionChangesTest extends TestCase
         $changes = new SessionChanges([]);
         $changes->recordScript($sql);
 
-        self::assertSame([true, $may], [$changes->hasChanges(), $changes->mayHaveChangedMeaning()]);
+        self::assertSame([true, $may], [$changes->hasAny, $changes->meaningMayDiffer]);
     }
 
     public function testTheUndoRepeatsTheSetupAndKeepsPreparedStatements(): void

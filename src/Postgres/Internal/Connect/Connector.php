@@ -121,16 +121,16 @@ final class Connector
     ): OpenedConnection {
         try {
             $startup = $this->login($socket, $endpoint->host, $deadline);
-            $setup = new SessionSetup($this->options, $target, $startup->parameters(), $startup->pid());
+            $setup = new SessionSetup($this->options, $target, $startup->parameters, $startup->pid);
             $answers = $this->query($socket, $setup->statements(), $startup->rest(), $deadline);
             $setup->check($answers);
             $deadline->throwIfCancelled();
 
             return new OpenedConnection(
                 $socket->release(),
-                $startup->pid(),
+                $startup->pid,
                 $startup->secretKey(),
-                [...$startup->parameters(), ...$answers->parameters()],
+                [...$startup->parameters, ...$answers->parameters],
                 $endpoint,
                 $socket->isEncrypted(),
                 $answers->rest(),
@@ -262,13 +262,13 @@ final class Connector
     {
         $startup = new Startup($this->credentials($socket, $host), $this->options->applicationName);
         $answer = $startup->begin();
-        while (!$startup->isReady()) {
+        while (!$startup->isReady) {
             if ($answer !== '') {
                 $socket->write($answer, $deadline, 'the login');
-            } elseif ($startup->needsCompute()) {
+            } elseif ($startup->needsCompute) {
                 $deadline->tick('the proof of the password');
             }
-            $answer = $startup->needsCompute()
+            $answer = $startup->needsCompute
                 ? $startup->compute()
                 : $startup->receive($socket->read($deadline, 'the login'));
         }

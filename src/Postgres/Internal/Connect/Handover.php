@@ -92,7 +92,7 @@ final readonly class Handover
          *     roundTrip: int} $read */
         $read = unserialize((string) base64_decode((string) $facts, true), ['allowed_classes' => false]);
         $read['key'] = self::mask($read['key'], $persistent->secret());
-        $read['parameters'] = [...$read['parameters'], ...$answers->parameters()];
+        $read['parameters'] = [...$read['parameters'], ...$answers->parameters];
 
         return $read;
     }

@@ -4,13 +4,9 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres\Internal\Connect;
 
-use Spindle\Postgres\PostgresHost;
-
 /** A connection whose session is set up and ready for the first query. The caller owns the stream. */
 final readonly class OpenedConnection
 {
-    public PostgresHost $host;
-
     private \SensitiveParameterValue $secretKey;
 
     /**
@@ -39,7 +35,6 @@ final readonly class OpenedConnection
         public ?PersistentStream $persistent = null,
         public ?int $roundTrip = null,
     ) {
-        $this->host = $endpoint->host;
         $this->secretKey = new \SensitiveParameterValue($secretKey);
     }
 

@@ -33,7 +33,7 @@ final class SimpleQueries
     private array $errors = [];
 
     /** @var array<string, string> parameters that the server has reported */
-    private array $parameters = [];
+    public array $parameters = [];
 
     /**
      * @param list<string> $statements
@@ -80,12 +80,6 @@ final class SimpleQueries
     public function error(int $statement): ?ServerError
     {
         return $this->errors[$statement] ?? null;
-    }
-
-    /** @return array<string, string> parameters that the server has reported during these answers */
-    public function parameters(): array
-    {
-        return $this->parameters;
     }
 
     public function rest(): string

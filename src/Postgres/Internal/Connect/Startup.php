@@ -39,7 +39,8 @@ final class Startup
 
     private bool $hasChallenge = false;
 
-    private bool $computing = false;
+    /** Whether {@see compute()} must be called. Until compute() returns bytes, no messages are processed. */
+    public bool $needsCompute = false;
 
     private bool $isServerVerified = false;
 
@@ -48,19 +49,20 @@ final class Startup
 
     private bool $authenticated = false;
 
-    private bool $ready = false;
+    /** Whether the login is complete. Only this class writes the public properties. */
+    public bool $isReady = false;
 
     /** Bytes received so far. Counting starts again at the end of the authentication. */
     private int $receivedBytes = 0;
 
     private bool $hasReceivedMessage = false;
 
-    private int $pid = 0;
+    public int $pid = 0;
 
     private string $secretKey = '';
 
     /** @var array<string, string> parameters that the server has reported */
-    private array $parameters = [];
+    public array $parameters = [];
 
     public function __construct(
         private readonly LoginCredentials $credentials,
@@ -92,24 +94,18 @@ final class Startup
         }
         $this->receivedBytes += \strlen($bytes);
         $limit = $this->authenticated ? self::MAX_SETUP_BYTES : self::MAX_LOGIN_BYTES;
-        if ($this->receivedBytes > $limit && !$this->ready) {
+        if ($this->receivedBytes > $limit && !$this->isReady) {
             throw ProtocolException::malformed('the server sent too many bytes before the end of the login');
         }
         $this->buffer->append($bytes);
         $answer = '';
-        while (!$this->computing && !$this->ready && ($message = $this->next()) !== null) {
+        while (!$this->needsCompute && !$this->isReady && ($message = $this->next()) !== null) {
             $answer .= $this->authenticated
                 ? $this->handleSessionMessage(...$message)
                 : $this->authenticate(...$message);
         }
 
         return $answer;
-    }
-
-    /** Returns whether {@see compute()} must be called. Until compute() returns bytes, no messages are processed. */
-    public function needsCompute(): bool
-    {
-        return $this->computing;
     }
 
     /** Works on the SCRAM answer for some milliseconds. Returns the bytes to send; '' if further calls are needed. */
@@ -119,31 +115,15 @@ final class Startup
         if ($answer === null) {
             return '';
         }
-        $this->computing = false;
+        $this->needsCompute = false;
 
         // Messages that arrived during the computation are processed and checked like all others.
         return FrontendMessages::authenticationResponse($answer) . $this->receive('');
     }
 
-    public function isReady(): bool
-    {
-        return $this->ready;
-    }
-
-    public function pid(): int
-    {
-        return $this->pid;
-    }
-
     public function secretKey(): string
     {
         return $this->secretKey;
-    }
-
-    /** @return array<string, string> */
-    public function parameters(): array
-    {
-        return $this->parameters;
     }
 
     public function rest(): string
@@ -281,7 +261,7 @@ final class Startup
         }
         $this->hasChallenge = true;
         $this->scram?->challenge($data);
-        $this->computing = true;
+        $this->needsCompute = true;
 
         return '';
     }
@@ -317,7 +297,7 @@ final class Startup
                 $this->secretKey = substr($payload, 4, self::MAX_KEY_BYTES);
                 break;
             case 'Z':
-                $this->ready = true;
+                $this->isReady = true;
                 break;
             case 'E':
                 throw AttemptFailedException::refused(BackendMessages::error($payload));

@@ -303,7 +303,7 @@ final class SessionPool implements SessionLender
                 ++$this->counts->timedOut;
                 throw PoolTimeoutException::unanswered(
                     $this->options->acquireTimeout,
-                    $this->sessionFactory->hosts(),
+                    $this->sessionFactory->options->hosts,
                     $unanswered,
                 );
             }
@@ -418,7 +418,7 @@ final class SessionPool implements SessionLender
             $session->isOpen()
             && ($session->inFlight() > 0
                 || $session->transactionStatus() !== 'I'
-                || $session->isChanged()
+                || $session->changes->hasAny
                 || $session->pipeline->conversation->isUnsuitable)
         ) {
             $this->resetInBackground($pooled);
@@ -533,7 +533,7 @@ final class SessionPool implements SessionLender
     {
         return PoolTimeoutException::after(
             $this->options->acquireTimeout,
-            $this->sessionFactory->hosts(),
+            $this->sessionFactory->options->hosts,
             \count($this->sessions->all),
             $this->sessions->unconfirmedCount(),
             $this->opener->openingCount,

@@ -46,7 +46,7 @@ final class PipelinedSession implements Session
         private readonly PreparedStatements $statements,
         Types $types,
         private readonly int $pid,
-        private readonly SessionChanges $changes,
+        public readonly SessionChanges $changes,
         private readonly StatementLog $log,
         SchemaChanges $schemaChanges,
     ) {
@@ -315,17 +315,6 @@ final class PipelinedSession implements Session
         $this->pipeline->await($exchange, $cancellation);
     }
 
-    public function isChanged(): bool
-    {
-        return $this->changes->hasChanges();
-    }
-
-    /** Records that the session may have been changed in a way that the text of its statements does not show. */
-    public function noteChange(): void
-    {
-        $this->changes->record();
-    }
-
     /** Rolls back an open transaction, and undoes session changes. Closes the session if a transaction stays open. */
     public function reset(): void
     {
@@ -335,9 +324,9 @@ final class PipelinedSession implements Session
         if ($this->pipeline->conversation->status !== 'I') {
             $this->query('ROLLBACK');
         }
-        if ($this->changes->hasChanges()) {
-            $this->runner->script($this->changes->undoScript(), $this->changes->mayHaveChangedMeaning(), null);
-            if ($this->changes->mayHaveChangedPrepared()) {
+        if ($this->changes->hasAny) {
+            $this->runner->script($this->changes->undoScript(), $this->changes->meaningMayDiffer, null);
+            if ($this->changes->preparedMayDiffer) {
                 $this->statements->forgetAll();
             }
             $this->changes->clear();

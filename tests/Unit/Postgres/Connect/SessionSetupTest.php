@@ -158,7 +158,7 @@ final class SessionSetupTest extends TestCase
         self::assertTrue($queries->isDone());
         self::assertSame(
             [['a' => 'new'], [['x', null, '']], [[]], null],
-            [$queries->parameters(), $queries->rows(0), $queries->rows(1), $queries->error(0)],
+            [$queries->parameters, $queries->rows(0), $queries->rows(1), $queries->error(0)],
         );
     }
 

@@ -65,9 +65,9 @@ final class StartupTest extends TestCase
             ),
         );
 
-        self::assertTrue($startup->isReady());
-        self::assertSame([17, "\0\0\0\4"], [$startup->pid(), $startup->secretKey()]);
-        self::assertSame('15.0', $startup->parameters()['server_version']);
+        self::assertTrue($startup->isReady);
+        self::assertSame([17, "\0\0\0\4"], [$startup->pid, $startup->secretKey()]);
+        self::assertSame('15.0', $startup->parameters['server_version']);
         self::assertTrue(str_starts_with(Message::parameterStatus('a', 'b'), $startup->rest()));
     }
 
@@ -86,7 +86,7 @@ final class StartupTest extends TestCase
         self::assertTrue($server->canSend($proof = self::sasl($final)));
         self::feed($startup, Message::authenticationSaslFinal($server->signature($proof)) . Message::welcome(), $size);
 
-        self::assertTrue($startup->isReady());
+        self::assertTrue($startup->isReady);
     }
 
     public function testLongerSecretKeysAreKept(): void
@@ -108,7 +108,7 @@ final class StartupTest extends TestCase
             Message::negotiateProtocolVersion(0) . Message::negotiateProtocolVersion(3 << 16) . Message::welcome(),
         );
 
-        self::assertTrue($startup->isReady());
+        self::assertTrue($startup->isReady);
     }
 
     public function testWeakerProofsAreSentIfTheyAreAllowed(): void
@@ -123,7 +123,7 @@ final class StartupTest extends TestCase
         self::assertSame(Message::of('p', "secret\0"), $password->receive(Message::authenticationCleartext()));
         $md5->receive(Message::welcome());
         $password->receive(Message::welcome());
-        self::assertTrue($md5->isReady() && $password->isReady());
+        self::assertTrue($md5->isReady && $password->isReady);
     }
 
     /** @return iterable<string, array{list<AuthenticationMethod>, string, string}> */
@@ -423,7 +423,7 @@ final class StartupTest extends TestCase
         $answer = '';
         foreach (str_split($bytes, max(1, $size)) as $piece) {
             $answer .= $startup->receive($piece);
-            while ($startup->needsCompute()) {
+            while ($startup->needsCompute) {
                 $answer .= $startup->compute();
             }
         }
