@@ -270,10 +270,10 @@ final class CancellationFaultsTest extends TidyTestCase
         $pool = new PostgresPool(Cluster::shared()->dsn(), 2, new PostgresPoolOptions(acquireTimeout: 20));
         $work = [];
         $outcomes = ['cancelled' => 0, 'done' => 0];
+        $cancellations = []; // they wait for the first outcome, so a slow machine can't cancel everything before it
         for ($i = Scale::of(1000); $i > 0; --$i) {
-            $work[] = Async::run(static function () use ($pool, $i, &$outcomes): void {
-                $cancellation = new DeferredCancellation();
-                EventLoop::delay(mt_rand(0, 300_000) / 1e6, static fn() => $cancellation->cancel());
+            $work[] = Async::run(static function () use ($pool, $i, &$outcomes, &$cancellations): void {
+                $cancellations[] = $cancellation = new DeferredCancellation();
                 $token = $cancellation->getCancellation();
                 try {
                     $value = match (mt_rand(0, 3)) {
@@ -287,6 +287,9 @@ final class CancellationFaultsTest extends TidyTestCase
                     };
                     self::assertSame($i, $value);
                     ++$outcomes['done'];
+                    foreach (array_splice($cancellations, 0) as $other) {
+                        EventLoop::delay(mt_rand(0, 300_000) / 1e6, static fn() => $other->cancel());
+                    }
                 } catch (CancelledException) {
                     ++$outcomes['cancelled'];
                 }
