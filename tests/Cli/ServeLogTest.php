@@ -63,6 +63,43 @@ final class ServeLogTest extends SpindleCommandTestCase
         self::assertStringContainsString('Stack trace', $entries[1]['exception']);
     }
 
+    public function testTheAccessLogCanBePartOfTheLog(): void
+    {
+        $app = <<<'PHP'
+            <?php
+            return new Spindle\Http\MiddlewareStack(
+                static fn($request) => throw new DomainException('no'),
+                new Spindle\Http\Middleware\RequestId(),
+                Spindle\Http\Middleware\AccessLog::toServerLogger(),
+            );
+            PHP;
+        [$json] = $this->served(['--processes', '1', '--log-format', 'json'], $app);
+        [$text] = $this->served(['--processes', '1'], $app);
+        [$quiet] = $this->served(['--processes', '1', '--quiet'], $app);
+
+        $entry = json_decode(explode("\n", $json->getErrorOutput())[1], true, flags: \JSON_THROW_ON_ERROR);
+        self::assertIsArray($entry);
+        self::assertSame(
+            [
+                'time', 'level', 'pid', 'message', 'request_id', 'method', 'target', 'client_ip', 'status',
+                'duration',
+            ],
+            array_keys($entry),
+        );
+        self::assertIsFloat($entry['duration']);
+        self::assertSame(
+            ['info', 'GET', '/x', 500],
+            [$entry['level'], $entry['method'], $entry['target'], $entry['status']],
+        );
+        self::assertMatchesRegularExpression(
+            '~^'
+                . self::TIME
+                . ' \[\d+\] info \S+ - - \[.+\] "GET /x HTTP/1\.1" 500 - "-" "-" \(request id \w{32}\)\n~m',
+            $text->getErrorOutput(),
+        );
+        self::assertStringNotContainsString('"GET /x', $quiet->getErrorOutput());
+    }
+
     public function testWhereQuietIsAskedForOnlyWarningsAndErrorsAreLogged(): void
     {
         [$process] = $this->served(['--processes', '1', '--quiet']);

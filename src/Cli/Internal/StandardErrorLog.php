@@ -25,7 +25,10 @@ final class StandardErrorLog extends AbstractLogger
     private const RED = '31';
 
     /** Keys of context values that become fields of a JSON entry. */
-    private const FIELDS = ['request_id', 'method', 'target', 'client_ip', 'queue', 'job'];
+    private const FIELDS = [
+        'request_id', 'method', 'target', 'client_ip', 'status', 'bytes', 'duration', 'user_agent', 'referer', 'queue',
+        'job',
+    ];
 
     /** Maximum bytes of one text in an entry. Clients can cause long texts, and writing them delays all requests. */
     private const MAX_TEXT_BYTES = 16_384;
@@ -62,14 +65,17 @@ final class StandardErrorLog extends AbstractLogger
      *
      * @param array<mixed> $context
      *
-     * @return array<string, string|int>
+     * @return array<string, string|int|float>
      */
     private static function fields(array $context, ?\Throwable $exception): array
     {
         $fields = [];
         foreach (self::FIELDS as $name) {
-            if (\is_string($context[$name] ?? null) && $context[$name] !== '') {
-                $fields[$name] = self::shorten($context[$name]);
+            $value = $context[$name] ?? '';
+            if (\is_int($value) || \is_float($value)) {
+                $fields[$name] = \is_int($value) ? $value : round($value, 6);
+            } elseif (\is_string($value) && $value !== '') {
+                $fields[$name] = self::shorten($value);
             }
         }
 
@@ -127,7 +133,7 @@ final class StandardErrorLog extends AbstractLogger
         $this->lost = [$pid => $lost === 0 && $this->file->append($entry) === null ? 0 : $lost + 1];
     }
 
-    /** @param array<string, string|int> $fields */
+    /** @param array<string, string|int|float> $fields */
     private function entry(string $level, string $message, ?string $exception, array $fields = []): string
     {
         return $this->json
@@ -135,7 +141,7 @@ final class StandardErrorLog extends AbstractLogger
             : $this->textLine($level, $message, $exception, (string) ($fields['request_id'] ?? ''));
     }
 
-    /** @param array<string, string|int> $fields */
+    /** @param array<string, string|int|float> $fields */
     private static function jsonLine(string $level, string $message, ?string $exception, array $fields): string
     {
         $entry = ['time' => self::time(), 'level' => $level, 'pid' => getmypid(), 'message' => $message]

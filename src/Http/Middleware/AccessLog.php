@@ -42,7 +42,7 @@ final class AccessLog implements MiddlewareInterface
 
     private readonly RepeatedWarnings $warnings;
 
-    private function __construct(private readonly LoggerInterface|LineFile $log)
+    private function __construct(private readonly LoggerInterface|LineFile|null $log)
     {
         $this->warnings = new RepeatedWarnings();
     }
@@ -54,6 +54,15 @@ final class AccessLog implements MiddlewareInterface
     public static function toLogger(LoggerInterface $logger): self
     {
         return new self($logger);
+    }
+
+    /**
+     * Logs as {@see toLogger()} to the logger of the server, or to PHP's error log if there is none. With `spindle
+     * serve` and no logger of the application, the lines are in its log on standard error, in its format.
+     */
+    public static function toServerLogger(): self
+    {
+        return new self(null);
     }
 
     /**
@@ -115,7 +124,7 @@ final class AccessLog implements MiddlewareInterface
     private function log(ServerRequestInterface $request, AccessLogEntry $entry): void
     {
         try {
-            $reason = $this->write($entry);
+            $reason = $this->write($request, $entry);
         } catch (\Throwable $failure) {
             $reason = $failure->getMessage();
         }
@@ -124,22 +133,30 @@ final class AccessLog implements MiddlewareInterface
         }
         ++$this->lostLines;
         if ($this->warnings->isNew('')) {
-            $exchange = $request->getAttribute(RequestExchange::class);
-            $logger = $exchange instanceof RequestExchange ? $exchange->logger() : null;
+            $logger = self::serverLogger($request);
             $warning = "Lines of the access log are lost, because it could not be written: {$reason}";
             $logger === null ? error_log("Spindle: {$warning}") : $logger->warning($warning);
         }
     }
 
     /** @return string|null the reason of a failure; null on success */
-    private function write(AccessLogEntry $entry): ?string
+    private function write(ServerRequestInterface $request, AccessLogEntry $entry): ?string
     {
         if ($this->log instanceof LineFile) {
             return $this->log->append($entry->combined());
         }
         // Braces are escaped, because loggers replace names in braces with values of the context.
-        $this->log->info(strtr($entry->combined(), ['{' => '\x7b', '}' => '\x7d']), $entry->context());
+        $line = strtr($entry->combined(), ['{' => '\x7b', '}' => '\x7d']);
+        $logger = $this->log ?? self::serverLogger($request);
+        $logger === null ? error_log($line) : $logger->info($line, $entry->context());
 
         return null;
+    }
+
+    private static function serverLogger(ServerRequestInterface $request): ?LoggerInterface
+    {
+        $exchange = $request->getAttribute(RequestExchange::class);
+
+        return $exchange instanceof RequestExchange ? $exchange->logger() : null;
     }
 }

@@ -58,6 +58,17 @@ final class AccessLogTest extends TestCase
         ], $context);
     }
 
+    public function testARequestWithoutAServerIsInPhpsErrorLog(): void
+    {
+        $request = new ServerRequest('GET', '/a');
+        $logged = $this->errorLogOf(
+            static fn(): mixed => AccessLog::toServerLogger()->process($request, new Handler()),
+        );
+
+        self::assertCount(1, $logged);
+        self::assertStringContainsString('"GET /a HTTP/1.1" 200 6 "-" "-"', $logged[0]);
+    }
+
     public function testALoggerThatFillsInBracesCantBeMadeToForgeALine(): void
     {
         $records = new Records();
