@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http;
 
+use Amp\Cancellation;
 use Revolt\EventLoop;
 use Revolt\EventLoop\Driver;
 use Spindle\Http\Internal\Server\LoopWork;
@@ -76,13 +77,16 @@ final class BackgroundWork
     }
 
     /** @internal Suspends until all functions have returned. */
-    public static function awaitEnd(): void
+    public static function awaitEnd(?Cancellation $cancellation = null): void
     {
         if (self::running() > 0) {
             $end = new FiberQueue();
             self::onEnd($end, $end->wakeAll(...));
-            $end->wait();
-            self::onEnd($end, null);
+            try {
+                $end->wait($cancellation);
+            } finally {
+                self::onEnd($end, null);
+            }
         }
     }
 

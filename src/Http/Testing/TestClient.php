@@ -9,6 +9,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\AppException;
+use Spindle\Http\BackgroundWork;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\App\AppLoader;
 use Spindle\Http\Internal\Message\Peer;
@@ -121,6 +122,17 @@ final class TestClient
     public function failures(): array
     {
         return $this->failures->failures;
+    }
+
+    /**
+     * Waits until all functions of {@see BackgroundWork} have ended, also those of other clients in this process. An
+     * exception of a function goes to the error handler of the event loop. Without one, the wait throws it.
+     *
+     * @param Cancellation|null $cancellation ends the wait; the functions continue
+     */
+    public function awaitBackgroundWork(?Cancellation $cancellation = null): void
+    {
+        BackgroundWork::awaitEnd($cancellation);
     }
 
     private function connect(): TestConversation

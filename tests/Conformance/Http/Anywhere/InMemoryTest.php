@@ -12,8 +12,11 @@ use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Http\Message\ServerRequestInterface;
+use Revolt\EventLoop\UncaughtThrowable;
+use Spindle\Http\BackgroundWork;
 use Spindle\Http\Response;
 use Spindle\Http\Testing\TestClient;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\LeavesNothing;
 use Spindle\Tests\Processes;
 
@@ -22,6 +25,7 @@ use function Amp\delay;
 
 final class InMemoryTest extends AppContract
 {
+    use CatchesThrown;
     use LeavesNothing;
 
     public function testWhatHandlersThrewIsKept(): void
@@ -66,6 +70,55 @@ final class InMemoryTest extends AppContract
         self::assertStringStartsWith(":\n\ndata: event 1\n\ndata: event 2\n\n", $events);
         self::assertSame(['read', 'ended', 'closed'], $steps->getArrayCopy());
         self::assertSame([true, ''], [$body->eof(), $body->read(1)]);
+    }
+
+    public function testATestCanWaitForBackgroundWork(): void
+    {
+        /** @var DeferredFuture<null> $release */
+        $release = new DeferredFuture();
+        /** @var \ArrayObject<int, int> $ended */
+        $ended = new \ArrayObject();
+        $client = new TestClient(static function () use ($release, $ended): Response {
+            foreach ([1, 2] as $number) {
+                BackgroundWork::start(static function () use ($release, $number, $ended): void {
+                    $release->getFuture()->await();
+                    $ended[] = $number;
+                });
+            }
+
+            return Response::text('accepted');
+        });
+        self::assertSame('accepted', (string) $client->get('/')->getBody());
+        $cancelled = new DeferredCancellation();
+        $cancelled->cancel();
+        $wait = async($client->awaitBackgroundWork(...), $cancelled->getCancellation());
+        self::thrown(CancelledException::class, $wait->await(...));
+        self::assertCount(0, $ended);
+        $release->complete();
+        $client->awaitBackgroundWork();
+
+        self::assertSame([1, 2], $ended->getArrayCopy());
+        $client->awaitBackgroundWork();
+    }
+
+    public function testAFailureOfBackgroundWorkEndsTheWait(): void
+    {
+        /** @var DeferredFuture<null> $release */
+        $release = new DeferredFuture();
+        $client = new TestClient(static function () use ($release): Response {
+            BackgroundWork::start(static function () use ($release): void {
+                $release->getFuture()->await();
+                throw new \DomainException('no mail server');
+            });
+
+            return Response::text('accepted');
+        });
+        $client->get('/');
+        $release->complete();
+        $failure = self::thrown(UncaughtThrowable::class, $client->awaitBackgroundWork(...));
+
+        self::assertSame('no mail server', $failure->getPrevious()?->getMessage());
+        $client->awaitBackgroundWork();
     }
 
     public function testOneFiberReadsABodyUntilAnotherOneClosesIt(): void
