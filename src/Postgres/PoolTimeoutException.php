@@ -100,7 +100,7 @@ final class PoolTimeoutException extends \RuntimeException implements PostgresEx
         $cause = "On {$unconfirmed} of the connections in use, the server has not confirmed a cancellation, a ping or "
             . 'a reset, so its process may be suspended or overloaded';
         $remedy = 'Send the statements of transaction() through its Transaction and not through the pool, release '
-            . 'connections sooner, or raise maxConnections or acquireTimeout';
+            . 'connections and generators of stream() sooner, or raise maxConnections or acquireTimeout';
 
         return match ($unconfirmed) {
             0 => $remedy,

@@ -4,11 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Postgres;
 
+use Revolt\EventLoop;
+use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresLink;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Conformance\Postgres\Gate;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Postgres\Cluster;
@@ -19,6 +22,7 @@ use Spindle\Tests\TidyTestCase;
 /** Tests that the transaction of a stream whose loop ends early is committed, or is reported. */
 final class LeftStreamsTest extends TidyTestCase
 {
+    use CatchesThrown;
     use ComesToRest;
     use UsesCluster;
 
@@ -54,6 +58,64 @@ final class LeftStreamsTest extends TidyTestCase
         }
         unset($link);
         self::assertSame([], $this->warnings);
+    }
+
+    public function testUnreadStreamsInCyclesGiveTheirConnectionsToAWaitingCall(): void
+    {
+        gc_collect_cycles(); // so that PHP itself does not collect during the test
+        foreach ([4.0, \INF] as $acquireTimeout) {
+            $pool = new PostgresPool(
+                Cluster::shared()->dsn(),
+                2,
+                new PostgresPoolOptions(acquireTimeout: $acquireTimeout),
+            );
+            foreach ([1, 2] as $number) {
+                $cycle = new \stdClass();
+                $cycle->self = $cycle;
+                $cycle->rows = $pool->stream('SELECT generate_series(1, 10000) AS i');
+                self::assertSame(['i' => 1], $cycle->rows->current());
+                unset($cycle);
+            }
+
+            self::assertSame(7, $pool->query('SELECT 7')->value());
+            $pool->close();
+        }
+    }
+
+    public function testAnExceptionOfACollectedObjectGoesToTheErrorHandler(): void
+    {
+        $cycle = new class {
+            public ?object $self = null;
+
+            public function __destruct()
+            {
+                throw new \DomainException('from a destructor');
+            }
+        };
+        $cycle->self = $cycle;
+        $pool = new PostgresPool(
+            Cluster::shared()->dsn(),
+            1,
+            new PostgresPoolOptions(acquireTimeout: 0.2),
+        );
+        $connection = $pool->acquire();
+        $thrown = null;
+        EventLoop::setErrorHandler(static function (\Throwable $failure) use (&$thrown): void {
+            $thrown = $failure;
+        });
+        gc_collect_cycles();
+        unset($cycle);
+        try {
+            for ($try = 0; $thrown === null && $try < 10; ++$try) {
+                $failure = self::thrown(PoolTimeoutException::class, static fn() => $pool->query('SELECT 1'));
+                self::assertStringContainsString('connections and generators of stream()', $failure->getMessage());
+            }
+        } finally {
+            EventLoop::setErrorHandler(null);
+        }
+        self::assertInstanceOf(\DomainException::class, $thrown);
+        $connection->release();
+        $pool->close();
     }
 
     public function testReleasedAndUnreferencedConnectionsCommitFirst(): void

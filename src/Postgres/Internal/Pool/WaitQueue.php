@@ -16,6 +16,12 @@ final class WaitQueue
     /** @var array<int, self> queues with waiters. Without this reference, PHP could destroy a queue with waiters */
     private static array $keptAlive = [];
 
+    /**
+     * If no waiter gets a session for this time, in seconds, cycles are collected: unread streams in cycles have
+     * sessions. While all fibers wait, PHP itself collects no cycles.
+     */
+    private const COLLECT_INTERVAL = 1.0;
+
     /** Waiters that need an exclusive session, and waiters that can share one. Only this class changes these lists. */
     public readonly WaitingFibers $exclusive;
     public readonly WaitingFibers $sharing;
@@ -25,6 +31,9 @@ final class WaitQueue
 
     /** Start of the wait that {@see $timer} limits, by hrtime(). */
     private int $timerSince = 0;
+
+    /** Number of lent sessions when {@see $timer} was started. */
+    private int $acquired = 0;
 
     /** Number of all waiters, for which the event loop keeps running. Only this class writes the property. */
     public int $count = 0;
@@ -135,20 +144,26 @@ final class WaitQueue
     private function startTimer(int $since): void
     {
         LoopCallback::cancel($this->timer);
-        if ($this->timeout < 1e9) {
-            $this->timerSince = $since;
-            $seconds = $this->timeout - (hrtime(true) - $since) / 1e9;
-            $this->timer = WeakTimer::after($seconds, $this, static fn(self $self) => $self->expire());
-            if ($this->count > 0) {
-                EventLoop::reference($this->timer);
-            }
+        $this->timerSince = $since;
+        $this->acquired = $this->counts->acquired;
+        $seconds = min(
+            $this->timeout - (hrtime(true) - $since) / 1e9,
+            $this->timeout / 2,
+            self::COLLECT_INTERVAL,
+        );
+        $this->timer = WeakTimer::after($seconds, $this, static fn(self $self) => $self->expire());
+        if ($this->count > 0) {
+            EventLoop::reference($this->timer);
         }
     }
 
     private function expire(): void
     {
         $this->timer = null;
-        $since = hrtime(true) - (int) ($this->timeout * 1e9);
+        if ($this->count > 0 && $this->counts->acquired === $this->acquired) {
+            self::collectCycles();
+        }
+        $since = hrtime(true) - $this->timeout * 1e9;
         $next = null;
         foreach ([$this->exclusive, $this->sharing] as $waiters) {
             while (($waiter = $waiters->first()) !== null && $waiter->since <= $since) {
@@ -160,6 +175,16 @@ final class WaitQueue
         }
         if ($next !== \PHP_INT_MAX) {
             $this->startTimer($next);
+        }
+    }
+
+    private static function collectCycles(): void
+    {
+        try {
+            gc_collect_cycles();
+            // @phpstan-ignore catch.neverThrown (a destructor may throw)
+        } catch (\Throwable $thrown) {
+            EventLoop::queue(static fn() => throw $thrown);
         }
     }
 }
