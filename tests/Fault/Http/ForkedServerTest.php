@@ -9,6 +9,9 @@ use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use Psr\Http\Message\ResponseInterface;
+use Psr\Http\Message\ServerRequestInterface;
+use Psr\Log\AbstractLogger;
+use Psr\Log\LoggerInterface;
 use Spindle\Http\BackgroundWork;
 use Spindle\Http\HttpServer;
 use Spindle\Http\Internal\Message\IterableStream;
@@ -185,6 +188,89 @@ final class ForkedServerTest extends TidyTestCase
         return (int) pcntl_wtermsig($status);
     }
 
+    #[TestWith(['handler'])]
+    #[TestWith(['stream'])]
+    #[TestWith(['work'])]
+    public function testAForkThatExitsRunsNoCodeThatWaitsInItsProcess(string $where): void
+    {
+        self::assertSame(
+            [7, "parent\n", 'begin end'],
+            Host::call(self::class . '::exitInFork', [$where], timeout: 20),
+        );
+    }
+
+    /**
+     * @return array{int, string, string} exit status of the fork, the processes that have run the `finally` block of
+     *     the waiting code and the log, and the response to the request of this code
+     */
+    public static function exitInFork(string $where): array
+    {
+        $parent = getmypid();
+        $isWaiting = false;
+        /** @var DeferredFuture<null> $go */
+        $go = new DeferredFuture();
+        $status = 0;
+        $file = tmpfile();
+        \assert($file !== false);
+        $wait = static function () use ($go, &$isWaiting, $file, $parent): void {
+            try {
+                $isWaiting = true;
+                $go->getFuture()->await();
+            } finally {
+                fwrite($file, getmypid() === $parent ? "parent\n" : "fork\n");
+            }
+        };
+        $server = new HttpServer(static function (ServerRequestInterface $request) use (
+            $where,
+            $wait,
+            $go,
+            &$status,
+        ): ResponseInterface {
+            if ($request->getRequestTarget() === '/') {
+                if ($where === 'stream') {
+                    return Response::stream((static function () use ($wait): \Generator {
+                        yield 'begin ';
+                        $wait();
+                        yield 'end';
+                    })());
+                }
+                $where === 'work' ? BackgroundWork::start($wait) : $wait();
+
+                return Response::text('begin end');
+            }
+            $fork = pcntl_fork();
+            if ($fork === 0) {
+                pcntl_alarm(5);
+                exit(7);
+            }
+            pcntl_waitpid($fork, $status);
+            $go->complete();
+
+            return Response::text('forked');
+        }, logger: self::logTo($file));
+        [$address] = $server->start('127.0.0.1:0');
+        $client = self::request($address);
+        Eventually::holds(static function () use (&$isWaiting): bool {
+            return $isWaiting;
+        }, 'the code waits');
+        $forking = self::request($address, '/fork');
+        Eventually::holds(
+            static fn(): bool => $server->statistics()->answeredRequests === [200 => 2],
+            'the server has answered',
+        );
+        $server->kill();
+        fclose($forking);
+        preg_match_all('/begin |end/', (string) stream_get_contents($client), $pieces);
+        rewind($file);
+        \assert(\is_int($status));
+
+        return [
+            pcntl_wifexited($status) ? (int) pcntl_wexitstatus($status) : -(int) pcntl_wtermsig($status),
+            (string) stream_get_contents($file),
+            implode('', $pieces[0]),
+        ];
+    }
+
     public function testAForkHasNoBackgroundWorkOfItsProcess(): void
     {
         self::assertSame([0, 1], Host::call(self::class . '::forkDuringBackgroundWork', timeout: 20));
@@ -242,12 +328,26 @@ final class ForkedServerTest extends TidyTestCase
         return (int) pcntl_wtermsig($status);
     }
 
+    /** @param resource $file */
+    private static function logTo($file): LoggerInterface
+    {
+        return new class ($file) extends AbstractLogger {
+            /** @param resource $file */
+            public function __construct(private $file) {}
+
+            public function log($level, string|\Stringable $message, array $context = []): void
+            {
+                fwrite($this->file, "{$message}\n");
+            }
+        };
+    }
+
     /** @return resource */
-    private static function request(string $address)
+    private static function request(string $address, string $target = '/')
     {
         $client = stream_socket_client($address);
         \assert($client !== false);
-        fwrite($client, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        fwrite($client, "GET {$target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
 
         return $client;
     }

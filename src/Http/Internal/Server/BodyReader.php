@@ -119,7 +119,6 @@ final class BodyReader
         $this->release()?->notify();
     }
 
-    /** Makes the waiting fiber, if any, fail because the client was too slow. */
     public function failTooSlow(): void
     {
         if ($this->reader !== null) {

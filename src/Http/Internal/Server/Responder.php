@@ -248,7 +248,6 @@ final class Responder
         $this->timed->transport->send($this->timed->outgoing . $refusal);
     }
 
-    /** Ends an event stream, because the server stops. */
     public function stop(): void
     {
         $this->body?->stop();

@@ -300,7 +300,7 @@ final class Service implements FileDescriptors
     private static function onShutdown(): void
     {
         foreach (self::$answeredOnExit ?? [] as $service => $_) {
-            $service->isInFork() ? $service->detachConnections() : $service->answerWith500();
+            $service->isInFork() ? $service->leaveToParent() : $service->answerWith500();
         }
     }
 
@@ -311,9 +311,10 @@ final class Service implements FileDescriptors
         }
     }
 
-    /** Prevents the end of a fork from ending the TLS connections, which the parent process still uses. */
-    private function detachConnections(): void
+    /** Prevents that the end of a fork runs code of the parent process, or ends the parent's TLS connections. */
+    private function leaveToParent(): void
     {
+        ForkEnd::skipDestructors();
         ForkedSockets::detach(array_values(array_filter(array_map(
             static fn(Connection $connection) => $connection->secureStream(),
             $this->connections,
