@@ -53,6 +53,7 @@ final class Sapi
     public static function run(RequestHandlerInterface|\Closure|string $app): void
     {
         $warning = error_get_last()['message'] ?? '';
+        self::callAtEnd($end);
         $application = AppLoader::of($app);
         $variables = new ServerVariables($_SERVER);
         $head = $variables->head();
@@ -72,7 +73,7 @@ final class Sapi
         header_remove('X-Powered-By');
         // Output of a handler is not part of a response. Here, a buffer discards the output; `spindle serve` logs it.
         $level = ob_get_level();
-        register_shutdown_function(self::handleEnd(...), $level, $head, $exchange);
+        $end = static fn() => self::handleEnd($level, $head, $exchange);
         ob_start(static fn(): string => '');
         try {
             $variables->checkHost();
@@ -98,6 +99,18 @@ final class Sapi
         self::sendAndAwaitWork($response, $body, $exchange, $application->logger);
     }
 
+    /**
+     * Registers a shutdown function before those of the application: exit() in one of them prevents later ones.
+     *
+     * @param (\Closure(): void)|null $end called at the end of the script, if the caller has set it
+     */
+    private static function callAtEnd(?\Closure &$end): void
+    {
+        register_shutdown_function(static function () use (&$end): void {
+            $end?->__invoke();
+        });
+    }
+
     /** Ends the output buffers above a level, including those of the handler. Returns false if one can't be removed. */
     private static function discardOutput(int $level): bool
     {
@@ -115,7 +128,7 @@ final class Sapi
         $isUnanswered = !$exchange->isHandled && !headers_sent();
         $isUnanswered ? self::answerEnd($level, $head, $exchange) : null;
         register_shutdown_function(self::endWork(...), $isUnanswered, $exchange);
-        if ($exchange->isCutOff && !self::hasFatalError()) { // PHP calls this callback even after exit()
+        if ($exchange->isCutOff) { // PHP calls this callback even after exit()
             ob_start(SapiBody::kill(...), 0, \PHP_OUTPUT_HANDLER_REMOVABLE);
         }
     }

@@ -28,7 +28,9 @@ trait EndsItsScript
     }
 
     #[TestWith(['/exits'])]
+    #[TestWith(['/exits?app-registers-exit'])]
     #[TestWith(['/exhausts'])]
+    #[TestWith(['/exhausts?app-registers-exit'])]
     public function testAHandlerThatEndsTheScriptIsAnsweredWith500(string $target): void
     {
         $fields = ['Content-Type' => 'text/plain; charset=utf-8', 'Content-Length' => '22'];

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Http\Anywhere;
 
 use PHPUnit\Framework\Attributes\AfterClass;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
@@ -50,6 +51,15 @@ final class FpmTest extends AppContract
     public function testAResponseThatExitInterruptsBeforeAShutdownFunctionExitsIsNotComplete(): void
     {
         $this->assertInterrupted('/exits-midway-and-at-the-end');
+    }
+
+    #[TestWith(['/exhausts-midway'])]
+    #[TestWith(['/exhausts-midway?handler-registers-exit'])]
+    #[TestWith(['/exhausts-midway?app-registers-exit'])]
+    #[TestWith(['/exits-midway?app-registers-exit'])]
+    public function testAResponseIsNotCompleteIfAFatalErrorInterruptsItOrAShutdownFunctionExits(string $target): void
+    {
+        $this->assertInterrupted($target);
     }
 
     private function assertInterrupted(string $target): void

@@ -252,6 +252,17 @@ $routes = [
             throw new RuntimeException('in the middle');
         })(), 'text/plain');
     },
+    '/exhausts-midway' => static function (ServerRequestInterface $request): ResponseInterface {
+        if ($request->getUri()->getQuery() === 'handler-registers-exit') {
+            register_shutdown_function(static fn() => exit());
+        }
+
+        return Response::stream((static function (): Generator {
+            yield str_repeat('x', 100_000);
+            ini_set('memory_limit', '16M');
+            yield str_repeat('x', 1 << 30);
+        })(), 'text/plain');
+    },
     '/exits-midway-and-at-the-end' => static function (): ResponseInterface {
         register_shutdown_function(static fn() => exit());
 
@@ -408,6 +419,10 @@ $routes = [
 ];
 
 $notFound = static fn(): ResponseInterface => Response::text("Not Found\n", 404);
+
+if (($_SERVER['QUERY_STRING'] ?? '') === 'app-registers-exit') {
+    register_shutdown_function(static fn() => exit());
+}
 
 return static fn(ServerRequestInterface $request): ResponseInterface
     => ($routes[$request->getUri()->getPath()] ?? $notFound)($request);
