@@ -93,6 +93,11 @@ final class BackgroundWork
     /** @internal Runs the event loop at the end of the script until all functions have returned or called exit(). */
     public static function runAtEnd(): void
     {
+        $collect = gc_collect_cycles(...); // destroys functions that await a fiber which has called exit()
+        try {
+            $collect();
+        } catch (\FiberError) { // a destroyed function has waited in a finally block
+        }
         $state = self::state();
         $ended = self::ended();
         [$state->running, $state->begun] = [$state->running - $ended, $state->begun - $ended];

@@ -63,6 +63,16 @@ trait EndsItsScript
         unlink($file);
     }
 
+    public function testAScriptEndsThoughItsBackgroundWorkAwaitsAFiberThatHasCalledExit(): void
+    {
+        $file = sys_get_temp_dir() . '/spindle-background-' . bin2hex(random_bytes(8));
+        self::assertSame('answered', (string) $this->ask('GET', "/background-ends?awaited&{$file}")->getBody());
+
+        self::assertSame(200, $this->ask('GET', '/text')->getStatusCode());
+        self::assertFileExists($file);
+        unlink($file);
+    }
+
     public function testBackgroundWorkIsDoneAfterABodyThatEndsTheScript(): void
     {
         $file = sys_get_temp_dir() . '/spindle-background-' . bin2hex(random_bytes(8));

@@ -13,6 +13,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UploadedFileInterface;
+use Revolt\EventLoop;
 use Spindle\Http\BackgroundWork;
 use Spindle\Http\HttpException;
 use Spindle\Http\Internal\Message\ReadOnlyStream;
@@ -186,6 +187,15 @@ $routes = [
         });
         if ($end === 'work') {
             BackgroundWork::start(static fn() => exit());
+        } elseif ($end === 'awaited') {
+            EventLoop::repeat(0.01, static fn() => null); // the event loop does not end without work
+            BackgroundWork::start(static function (): void {
+                try {
+                    async(static fn() => exit())->await();
+                } finally {
+                    delay(0.001);
+                }
+            });
         }
         if ($end === 'handler') {
             exit;
