@@ -191,10 +191,10 @@ final class ClientConnection
         $this->advanceDeadline();
     }
 
-    /** Returns whether the connection has ended. In a fork, ends the connection and returns true. */
+    /** Returns whether the connection has ended. In a fork or another event loop, ends the connection first. */
     public function hasEnded(): bool
     {
-        return $this->hasEnded || $this->endIfForked();
+        return $this->hasEnded || $this->endIfForeign();
     }
 
     public function hasSent(): bool
@@ -317,7 +317,7 @@ final class ClientConnection
 
     private function read(): bool
     {
-        if ($this->hasEnded || $this->endIfForked()) {
+        if ($this->hasEnded || $this->endIfForeign()) {
             return false;
         }
         if ($this->isSecure) {
@@ -355,14 +355,14 @@ final class ClientConnection
         }
     }
 
-    /** Ends the connection in a fork. The fork would otherwise read and send bytes on its parent's connection. */
-    private function endIfForked(): bool
+    /** Ends the connection in a fork, whose parent still uses it, and in an event loop without its watchers. */
+    private function endIfForeign(): bool
     {
-        if ($this->ownerPid === getmypid()) {
+        $isInFork = $this->ownerPid !== getmypid();
+        if (!$isInFork && $this->loop->get() === EventLoop::getDriver()) {
             return false;
         }
-        $this->failure ??= ClosedException::inFork();
-        $this->close();
+        $this->fail($isInFork ? ClosedException::inFork() : ClosedException::inOtherLoop());
 
         return true;
     }
@@ -399,7 +399,7 @@ final class ClientConnection
 
     private function flush(): void
     {
-        if ($this->isClosed || $this->endIfForked()) {
+        if ($this->isClosed || $this->endIfForeign()) {
             return;
         }
         $before = $this->unsent->size;

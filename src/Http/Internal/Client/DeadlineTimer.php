@@ -36,6 +36,9 @@ final class DeadlineTimer
     public function add(ClientConnection $connection): void
     {
         $this->waiting[spl_object_id($connection)] = $connection;
+        if ($this->loop?->get() !== EventLoop::getDriver()) {
+            $this->stop();
+        }
         if ($connection->deadline < $this->firesAt) {
             $this->schedule($connection->deadline);
         }

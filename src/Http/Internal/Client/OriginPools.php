@@ -125,9 +125,10 @@ final class OriginPools
         if (!isset($this->pools[$key])) {
             $connector = new OriginConnector(Url::of($url->origin()), $proxy); // without the query, which may be secret
             $pool = $this->pools[$key] = new OriginPool($connector, $this->options, $this->timer, $this->closing);
-            $this->isClosing ? $pool->close() : $this->checkIdleSoon();
+            $this->isClosing ? $pool->close() : null;
             $this->killReason === null ? null : $pool->kill($this->killReason);
         }
+        $this->isClosing ? null : $this->checkIdleSoon();
 
         return $this->pools[$key];
     }
@@ -209,7 +210,9 @@ final class OriginPools
 
     private function checkIdleSoon(): void
     {
-        if ($this->idleTimer === '') {
+        $loop = $this->loop?->get();
+        if ($this->idleTimer === '' || $loop !== EventLoop::getDriver()) {
+            $loop?->cancel($this->idleTimer);
             $check = static fn(self $pools) => $pools->checkIdle();
             $this->loop = \WeakReference::create(EventLoop::getDriver());
             $this->idleTimer = WeakTimer::after(self::IDLE_CHECK_INTERVAL, $this, $check);
