@@ -132,14 +132,15 @@ final class PostgresConnection implements Lifecycle, PostgresLink
      * Cancellation: ends the remaining calls as {@see kill()} does.
      *
      * @throws CancelledException
-     * @throws \LogicException when this fiber has a transaction, a stream or a COPY on the connection, so close() would
-     *     wait for its own fiber. The connection remains unchanged
+     * @throws \LogicException when this fiber has a transaction, a stream or a COPY on the connection, or runs a
+     *     statement whose parameter calls close(). Then close() would wait for its own fiber. The connection remains
+     *     unchanged
      */
     public function close(?Cancellation $cancellation = null): void
     {
         if ($this->connectionSession->isUsedByCurrentFiber()) {
             throw SelfWaitException::ofClose(
-                'This fiber has a transaction, a stream or a COPY on the connection',
+                'This fiber has a transaction, a statement, a stream or a COPY on the connection',
                 'End it first',
             );
         }

@@ -268,12 +268,12 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      * Cancellation: ends the remaining calls as {@see kill()} does.
      *
      * @throws CancelledException
-     * @throws \LogicException when this fiber has a connection of the pool, so close() would wait for its own fiber.
-     *     The pool remains unchanged
+     * @throws \LogicException when this fiber has a connection of the pool, or runs a statement whose parameter calls
+     *     close(). Then close() would wait for its own fiber. The pool remains unchanged
      */
     public function close(?Cancellation $cancellation = null): void
     {
-        $this->pool->refuseSelfWait();
+        $this->pool->refuseSelfWait($this->queryRunner);
         $this->listeningEnd->cancel();
         $this->pool->close($cancellation);
     }

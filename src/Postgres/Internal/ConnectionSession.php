@@ -9,6 +9,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\FiberSwitch;
+use Spindle\Internal\CallStack;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Result;
@@ -215,10 +216,10 @@ final class ConnectionSession implements SessionLender
         $this->onIdle();
     }
 
-    /** Returns whether {@see close()} would wait for a call of the current fiber. */
     public function isUsedByCurrentFiber(): bool
     {
-        return $this->belongsToThisProcess() && $this->isInUse() && $this->mutex->isMine();
+        return ($this->mutex->isMine() || CallStack::hasCallOf($this))
+            && $this->belongsToThisProcess() && $this->isInUse();
     }
 
     /** Refuses new calls, waits for the accepted calls, and closes the session. A cancellation calls {@see kill()}. */

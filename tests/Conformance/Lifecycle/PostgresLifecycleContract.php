@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Conformance\Lifecycle;
 
 use Amp\Future;
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\After;
 use Revolt\EventLoop;
 use Spindle\Lifecycle;
@@ -49,6 +50,34 @@ abstract class PostgresLifecycleContract extends LifecycleContract
         $gate->awaitStatements(1);
 
         return $work;
+    }
+
+    public function testCloseIsRefusedInCodeOfAParameter(): void
+    {
+        $object = $this->create();
+        $link = self::link($object);
+        $close = new class ($object) implements \JsonSerializable {
+            /** @var list<string> */
+            public array $refusals = [];
+
+            public function __construct(private readonly Lifecycle $object) {}
+
+            public function jsonSerialize(): int
+            {
+                try {
+                    $this->object->close(new TimeoutCancellation(2));
+                } catch (\LogicException $refusal) {
+                    $this->refusals[] = $refusal->getMessage();
+                }
+
+                return 7;
+            }
+        };
+        for ($run = 1; $run <= 2; ++$run) { // the second statement is prepared
+            self::assertSame(7, $link->query('SELECT $1::json::text::int', [$close])->value());
+            self::assertCount($run, $close->refusals);
+        }
+        self::assertStringContainsString('close() would wait for itself', $close->refusals[1]);
     }
 
     protected function runWithinWork(Lifecycle $object, \Closure $call): void

@@ -9,6 +9,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\FiberSwitch;
+use Spindle\Internal\CallStack;
 use Spindle\Internal\SelfWaitException;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
@@ -185,14 +186,20 @@ final class SessionPool implements SessionLender
         ];
     }
 
-    /** Throws, and changes nothing, if close() would wait for a connection of the current fiber. */
-    public function refuseSelfWait(): void
+    /** Throws, and changes nothing, if close() would wait for a connection or a statement of the current fiber. */
+    public function refuseSelfWait(QueryRunner $statements): void
     {
-        if (!$this->isKilled && $this->belongsToThisProcess() && $this->holders->includesCurrent()) {
+        if ($this->isKilled || !$this->belongsToThisProcess()) {
+            return;
+        }
+        if ($this->holders->includesCurrent()) {
             throw SelfWaitException::ofClose(
                 'This fiber has a connection of the pool',
                 'Release the connection or leave the transaction first',
             );
+        }
+        if (CallStack::hasCallOf($statements)) {
+            throw SelfWaitException::ofClose('A statement of the pool calls close()');
         }
     }
 
