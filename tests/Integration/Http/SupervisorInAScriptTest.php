@@ -349,6 +349,32 @@ final class SupervisorInAScriptTest extends ServeTestCase
         self::assertSame($pid, $this->get()->body);
     }
 
+    public function testAProcessRunsItsDestructorsAlthoughTheScriptHasServedBefore(): void
+    {
+        $this->app(<<<'PHP'
+            $object = new class {
+                public function __destruct()
+                {
+                    touch(__DIR__ . '/destroyed');
+                }
+            };
+            return static fn($request) => Spindle\Http\Response::text($object::class);
+            PHP);
+        $server = $this->serveInScript(<<<'PHP'
+            $server = new Spindle\Http\HttpServer(static fn() => Spindle\Http\Response::text('answered'));
+            [$address] = $server->start('127.0.0.1:0');
+            $client = new Spindle\Http\Client\HttpClient();
+            $client->request('GET', str_replace('tcp:', 'http:', $address))->getBody()->getContents();
+            $client->close();
+            $server->close();
+            PHP);
+        $this->get();
+        $server->signal(\SIGTERM);
+        $server->wait();
+
+        self::assertFileExists($this->path('destroyed'));
+    }
+
     /**
      * Serves app.php, or an application that answers with its pid, and returns when it does.
      */

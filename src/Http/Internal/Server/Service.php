@@ -83,7 +83,7 @@ final class Service implements FileDescriptors
     /** @var (\Closure(): void)|null called after a handler left output buffers open, or closed the server's buffer */
     public ?\Closure $closeOutputBuffers = null;
 
-    /** @var \WeakMap<self, true>|null services that {@see answerOnExit()} has registered; null if there is none */
+    /** @var \WeakMap<self, int>|null pids of the processes that have called {@see answerOnExit()}; null if none has */
     private static ?\WeakMap $answeredOnExit = null;
 
     /** @param \Closure(ServerRequestInterface): mixed $handler handler that should return a response */
@@ -294,14 +294,18 @@ final class Service implements FileDescriptors
             self::$answeredOnExit = new \WeakMap();
             register_shutdown_function(self::onShutdown(...));
         }
-        self::$answeredOnExit[$this] = true;
+        self::$answeredOnExit[$this] = (int) getmypid();
     }
 
     private static function onShutdown(): void
     {
-        foreach (self::$answeredOnExit ?? [] as $service => $_) {
-            $service->isInFork() ? $service->leaveToParent() : $service->answerWith500();
+        $isFork = $isServer = false; // a process of a Supervisor is both
+        foreach (self::$answeredOnExit ?? [] as $service => $pid) {
+            $isFork = $isFork || $service->isInFork();
+            $isServer = $isServer || $pid === getmypid();
+            $service->isInFork() ? $service->detachConnections() : $service->answerWith500();
         }
+        $isFork && !$isServer ? ForkEnd::skipDestructors() : null;
     }
 
     private function answerWith500(): void
@@ -311,10 +315,9 @@ final class Service implements FileDescriptors
         }
     }
 
-    /** Prevents that the end of a fork runs code of the parent process, or ends the parent's TLS connections. */
-    private function leaveToParent(): void
+    /** Prevents the end of a fork from ending the TLS connections, which the parent process still uses. */
+    private function detachConnections(): void
     {
-        ForkEnd::skipDestructors();
         ForkedSockets::detach(array_values(array_filter(array_map(
             static fn(Connection $connection) => $connection->secureStream(),
             $this->connections,
