@@ -29,8 +29,8 @@ interface RecordEnds
     public function next(string $text, int $from, int $limit, int $count): ?int;
 
     /**
-     * Returns a position up to which the text after $from belongs to the current block, whatever follows in the input.
-     * The text after that position is still needed to find the end of the block. Returns $from if nothing is certain.
+     * Returns a position. The text from $from to this position belongs to the current block, whatever input follows.
+     * The text after it is still needed to find the end of the block. Returns $from if nothing is certain.
      *
      * @throws UsageException when a regular expression can't be applied
      */
