@@ -60,7 +60,7 @@ final class RunOptions
         $this->outcome->results?->template->checkPath($job);
     }
 
-    /** Returns whether jobs depend on earlier jobs or on the time, so a job is created only when it can start. */
+    /** Returns whether jobs depend on earlier jobs or on the time. Such a job must be created just before its start. */
     public function dependsOnStartTime(): bool
     {
         return $this->usesSlot()
