@@ -261,7 +261,7 @@ final class LauncherBackend implements CommandBackend
     private function notStarted(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
         [$reason, $exitCode] = [\ord($bytes[$at]), \ord($bytes[$at + 1])];
-        $isWithdrawn = $reason === 0 && $exitCode === 0; // `isMoving` may be false after STARTED and a failed start
+        $isWithdrawn = $reason === 0 && $exitCode === 0; // `isMoving` is false if STARTED arrived before a failed start
         $pending->cancelled = $pending->cancelled || (!$isWithdrawn && $pending->cancelNext !== null);
         if ($isWithdrawn && !$pending->mustEnd()) {
             try {
@@ -291,14 +291,14 @@ final class LauncherBackend implements CommandBackend
     }
 
     /**
-     * Records that a launcher is exhausted, and returns whether another try is useful: always while other launchers run
-     * commands, because an end frees descriptors and processes; else until a timeout, in case other programs free some.
+     * Records that a launcher is exhausted, and returns whether to retry: while other launchers run commands, whose
+     * ends free descriptors and processes, or until a timeout, in which other programs may free some.
      */
     private function isRetryUseful(): bool
     {
         $now = Clock::now();
         if ($now - $this->exhaustedAt > self::EXHAUSTED_TIMEOUT_SECONDS + $this->options->delay) {
-            $this->exhaustedSince = null; // retries follow each other faster, so an earlier shortage is over
+            $this->exhaustedSince = null; // a shortage would have caused a retry before, so the last one is over
         }
         $this->exhaustedAt = $now;
 
