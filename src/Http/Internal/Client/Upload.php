@@ -24,7 +24,7 @@ final class Upload
     private bool $hasRead = false;
     private int $sent = 0;
 
-    /** Time by hrtime() until which pieces are joined, and whether the event loop will send joined pieces. */
+    /** Time by hrtime() until which pieces are joined. $isSendQueued: whether a callback will send joined pieces. */
     private int $joinUntil = 0;
     private bool $isSendQueued = false;
 
@@ -81,7 +81,7 @@ final class Upload
             $this->sendJoined();
             $this->connection->fail($failure); // closes the connection, so that the server sees an incomplete request
         } finally {
-            if ($this->sent === 0 || $this->isComplete) { // otherwise, the rest of the stream is not the whole body
+            if ($this->sent === 0 || $this->isComplete) { // the rest of a partly sent stream is not the whole body
                 SingleReader::release($this->body, $this->hasRead);
             }
             $this->connection->endUpload();
@@ -133,7 +133,7 @@ final class Upload
         return $this->body->eof();
     }
 
-    /** Joins pieces only if the body is sent in chunks, so that a body that is too long is never sent. */
+    /** Joins pieces only if the body is sent in chunks: for a declared size, {@see send()} checks each piece. */
     private function read(): string
     {
         if ($this->size !== null || !$this->body instanceof JoiningStream) {
@@ -162,7 +162,7 @@ final class Upload
         return dechex(\strlen($bytes)) . "\r\n{$bytes}\r\n";
     }
 
-    /** Returns the size. Throws unless the body is a file that has grown; then its first bytes are sent. */
+    /** Returns $size if the body is a file that has grown, so that its first bytes are sent. Otherwise, throws. */
     private function ensureGrown(int $size): int
     {
         return StreamSize::of($this->body) >= $size && StreamSize::hasGrown($this->body, $size)
