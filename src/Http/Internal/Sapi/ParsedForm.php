@@ -13,8 +13,8 @@ use Spindle\Http\Internal\Message\Head;
 /**
  * Converts a multipart form that PHP has parsed. Refuses the form if a warning shows that PHP has left something out.
  *
- * For a form without parts, PHP leaves $_POST and $_FILES empty. If both are empty, but the body is longer or shorter
- * than such a form, the form is also refused: it is malformed, or the names of all its parts are empty.
+ * PHP leaves $_POST and $_FILES empty if a form has no parts, if it is malformed, or if all its parts have empty names.
+ * So if both are empty, this class also refuses the form, unless the body has the length of a form without parts.
  */
 final class ParsedForm
 {
