@@ -24,7 +24,7 @@ final class SlowClientCheck
      * Returns whether the client was too slow since the measurement began. Begins a measurement if there is none, or
      * if the client was fast enough.
      *
-     * @param int $waitStart value of $time when the server began to wait; a measurement that began earlier is ignored
+     * @param int $waitStart value of $time when the server began to wait; an older measurement is not used
      * @param int $time      hrtime(true); for request bodies, the nanoseconds that the server has waited for them
      * @param int $bytes     bytes transferred so far
      */
