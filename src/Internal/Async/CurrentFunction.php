@@ -6,7 +6,7 @@ namespace Spindle\Internal\Async;
 
 use Revolt\EventLoop\FiberLocal;
 
-/** Identifies the running function. A fiber does not: the event loop runs several functions in it, in succession. */
+/** Identifies the running function. Its fiber is not enough: the event loop runs several functions in one fiber. */
 final class CurrentFunction
 {
     /** @var FiberLocal<\stdClass>|null */
