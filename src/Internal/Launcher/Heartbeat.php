@@ -87,7 +87,7 @@ final class Heartbeat
             : "it did not answer for {$this->unanswered} s, so it was killed";
     }
 
-    /** Returns whether to send a ping, and records this ping. Stops the checks if no ping is due or unanswered. */
+    /** Returns whether to send a ping, and records it. Stops the checks if no ping is due and none is unanswered. */
     public function recordPingIfDue(): bool
     {
         if ($this->isWaiting) {
