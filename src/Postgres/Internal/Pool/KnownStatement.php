@@ -34,7 +34,7 @@ final class KnownStatement
     public function __construct(public readonly bool $isPlain, public readonly bool $isShareableRead, int $nanoseconds)
     {
         // The first execution takes longer (parsing, planning, disk), so at most SHORT_NANOSECONDS of its time count.
-        // But a slow first execution counts as slow, so that the statement must not share a session.
+        // But if the first execution is slow, the statement counts as slow, and shares no session.
         $this->cost = max(self::MIN_COST_NANOSECONDS, min($nanoseconds, ServerTime::SHORT_NANOSECONDS));
         $this->learn($nanoseconds < self::SLOW_NANOSECONDS ? $this->cost : $nanoseconds);
     }
