@@ -15,7 +15,7 @@ final class RequestEnd
 {
     /**
      * Object that detects a fatal error: after such an error, PHP does not call the destructor of this object.
-     * error_get_last() is not sufficient, because it returns only the last error, which may be a later one.
+     * error_get_last() is not sufficient, because it may return a later error, such as one of a shutdown function.
      */
     private static ?self $probe = null;
 
