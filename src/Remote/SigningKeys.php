@@ -68,9 +68,9 @@ final class SigningKeys
      * Reads a file with one secret per line. Removes white space around each line, and ignores empty lines and lines
      * that begin with #. Lines end with LF or CRLF. A byte order mark of UTF-8 is accepted.
      *
-     * @throws KeyFileException when the file can't be read, its mode permits access by other users (but the group of
-     *                          a file of root may read it), it begins with a byte order mark of UTF-16, it has no
-     *                          secret or a secret of less than 32 bytes, or ext-sodium is missing
+     * @throws KeyFileException when the file can't be read, other users have access to it (except that a group may read
+     *                          a file of root), it begins with a byte order mark of UTF-16, it has no secret or a
+     *                          secret of less than 32 bytes, or ext-sodium is missing
      */
     public static function fromFile(string $file): self
     {
