@@ -70,7 +70,7 @@ final class InlineMap implements InputConsumer
         }
     }
 
-    /** Stops reading. After the running task, map() throws, unless all values of an array were read. */
+    /** Stops reading the input. After the running task, map() throws, unless it has read the whole input array. */
     public function close(): void
     {
         $this->input->close(ExecutorClosedException::closedBeforeInputEnd());
