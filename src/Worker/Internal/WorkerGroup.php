@@ -61,7 +61,7 @@ final class WorkerGroup implements ContextEvents
 
     /**
      * Returns whether the effective user or group of this process has changed. If the workers run as root, also
-     * compares all other credentials, but not in each call: a comparison takes a tenth of the time of a tiny task.
+     * compares all other credentials, but at most once a millisecond: that takes a tenth of the time of a tiny task.
      */
     public function hasUserChanged(): bool
     {
