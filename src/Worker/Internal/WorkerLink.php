@@ -204,7 +204,7 @@ final class WorkerLink implements FrameHandler
         return false;
     }
 
-    /** @return bool whether the frame needs the bytes; false if the link was closed or the budget was removed */
+    /** @return bool whether the link uses the reservation; false if the link was closed or the budget was removed */
     private function resume(int $reserved): bool
     {
         if ($this->closed || $this->budget === null) {
