@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
 /**
- * Contains the options of `spindle sem`, or those of `spindle run` with all options of GNU parallel 20221122 and xargs
- * (findutils 4.9). The parser, the help, the pages for users of these two tools, and tests are made from this table.
+ * Contains the options of `spindle sem`, or those of `spindle run`, GNU parallel 20221122 and xargs (findutils 4.9).
+ * The parser, the help, the pages for users of these two tools, and tests are made from this table.
  */
 final class OptionTable
 {
