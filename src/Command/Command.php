@@ -143,8 +143,8 @@ final class Command
 
     /**
      * Sets the working directory. Null means the directory that this process has when the pool accepts the command. A
-     * relative path is relative to the same directory. If the directory does not exist, the command is not started, and
-     * its result has an error.
+     * relative path starts at that directory. If the directory does not exist, the command is not started, and its
+     * result has an error.
      *
      * @throws \ValueError when the path is empty or contains a NUL byte
      */
