@@ -75,8 +75,8 @@ final class Children implements \IteratorAggregate
         [$supervisorEnd, $workerEnd] = Channel::pair();
         $pid = Warnings::suppressed(pcntl_fork(...));
         if ($pid === 0) {
-            // Records that PHP has not loaded the application's files yet. Otherwise, a file that changed between the
-            // supervisor's start and this fork would count as changed after PHP loaded it.
+            // Records that PHP has loaded no file of the application before this time. Otherwise, a file that has
+            // changed since the supervisor's start would count as changed after PHP loaded it.
             LoadedFiles::record();
             $this->disconnect($slot->role);
             $supervisorEnd->close();
