@@ -209,7 +209,7 @@ final class JobTermination
         }
     }
 
-    /** @return list<LauncherJob> lingering jobs without processes; new processes of the others are asked to end */
+    /** @return list<LauncherJob> lingering jobs without processes. Sends TERM to new processes of the other ones. */
     private function searchLingering(int $now): array
     {
         $alive = $this->trees->alive();
