@@ -62,7 +62,7 @@ final class SqlText
     public const BLANK = '(?:(?:\s|--[^\n\r]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)++|(?&comment))';
     public const COMMENT = '(?(DEFINE)(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))';
 
-    /** Matches a word that is another date each day. Any character except a letter may stand beside it. */
+    /** Matches a word for a date that depends on the day. Any character except a letter may stand beside it. */
     private const CURRENT_TIME = '~(?<![a-z])(?:now|today|tomorrow|yesterday)(?![a-z])~i';
 
     /** First keywords of statements that leave no changes when they fail. CALL and DO are missing: they can commit. */
