@@ -34,7 +34,7 @@ final class RedisBroker implements Broker
      */
     private const RENEWAL_RETRY_FRACTION = 0.125;
 
-    /** Largest $maxDeadLetters and $deadLetterRetention that renewLease() sends, in place of PHP_INT_MAX and INF. */
+    /** Value that renewLease() sends instead of a larger $maxDeadLetters or $deadLetterRetention, such as INF. */
     private const UNLIMITED = 10 ** 11;
 
     /**
