@@ -20,7 +20,7 @@ final class StartBackoff
     private const RESTART_PAUSE_SECONDS = 0.5;
 
     /**
-     * Number of failures that left the pool without a worker. A begun task resets the number. {@see mayRetry()}
+     * Number of failures that left the pool without a worker. The start of a task resets the number. {@see mayRetry()}
      * increases it, and resets it if the last failure is long ago.
      */
     public int $failureCount = 0;
