@@ -42,8 +42,8 @@ final class StreamDeadlock
     }
 
     /**
-     * Returns the task for which an extra worker was started, if the task still waits. Other tasks could be generators.
-     * So the extra worker gets no second task at the same time: after a failure, the first task could need a worker.
+     * Returns the task for which an extra worker was started, if the task still waits. The extra worker gets no second
+     * task at the same time: it could be a generator, and if the first task then failed, its retry would need a worker.
      */
     public function taskFor(WorkerHandle $worker): ?Batch
     {
@@ -80,7 +80,7 @@ final class StreamDeadlock
             return false;
         }
         foreach ($this->workers->all() as $worker) {
-            // A worker with a generator that the caller reads earlier becomes free.
+            // If a worker has a generator that the caller reads before the first open task, the worker becomes free.
             $isReadEarlier = $worker->streamBatch?->source === $map && self::streamNumber($worker) < $map->firstOpen();
             if ($isReadEarlier || self::hasFirstOpen($map, $worker->batches[0])) {
                 return false;
