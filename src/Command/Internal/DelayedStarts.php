@@ -23,7 +23,9 @@ final class DelayedStarts
     /** Earliest time of the next start, in nanoseconds of the monotonic clock. */
     private int $nextStartAt = 0;
 
-    /** Last command that a launcher got, until the launcher reports its start or end. No other command starts then. */
+    /**
+     * Last command that a launcher got; null once the launcher has reported its start or end. Delays the next start.
+     */
     private ?PendingCommand $starting = null;
 
     private ?string $timerId = null;
@@ -45,7 +47,7 @@ final class DelayedStarts
         $this->schedule();
     }
 
-    /** Begins the delay, because a launcher that was not ready has kept the command until now. */
+    /** Begins the delay again, because the command may have waited in its launcher until the launcher was ready. */
     public function onStarted(PendingCommand $pending): void
     {
         if ($pending === $this->starting) {
@@ -69,7 +71,7 @@ final class DelayedStarts
         }
     }
 
-    /** Keeps all commands here. If launchers had them, {@see resume()} would start several commands at once. */
+    /** Gives launchers no more commands. If launchers had several, {@see resume()} would start them without a delay. */
     public function pause(): void
     {
         $this->isPaused = true;
