@@ -18,7 +18,9 @@ interface PendingCommandOwner
     /** Stops submitting commands, because the pool is being closed. Already submitted commands finish. */
     public function close(): void;
 
-    /** Stops submitting commands, and cancels waiting ones. Running ones finish without retries. No-op in Execution. */
+    /**
+     * Stops submitting commands, and cancels waiting ones. Running ones finish without retries. Only for {@see Run}.
+     */
     public function cancelWaiting(): void;
 
     /** Receives the reason why a command has no result, such as the death of its launcher. */
