@@ -42,7 +42,9 @@ final readonly class HandlerSignature
         };
     }
 
-    /** Returns whether a request can be a `$class`. Middleware may pass on a request object of another library. */
+    /**
+     * Returns whether a request can have the type `$class`, also if middleware replaces it by one of another library.
+     */
     private static function mayBeRequest(string $class): bool
     {
         return is_a(Request::class, $class, true)
