@@ -9,9 +9,9 @@ final class FiberTrace
     private const LOOP = 'Revolt\EventLoop\Internal\\';
 
     /**
-     * Removes the frames of the event loop, and all frames after them. The loop resumes fibers in nested calls, so
-     * these frames belong to the fibers that were resumed earlier in the same turn. If N fibers fail in one turn, the
-     * number of such frames in all their traces grows with the square of N.
+     * Removes the frames of the event loop, and all outer frames. The loop resumes fibers in nested calls. So the outer
+     * frames belong to fibers that were resumed earlier in the same turn. If N fibers fail in one turn, the number of
+     * these frames in all traces together grows with the square of N.
      */
     public static function shorten(\Exception $exception): void
     {
