@@ -8,7 +8,8 @@ use Spindle\Internal\Launcher\Process\Files;
 
 /**
  * Writes to files, but refuses writes that would exceed the file size limit (ulimit -f). The system would answer such a
- * write with SIGXFSZ, which ends this process. A handler for this signal is up to the application, not to a library.
+ * write with SIGXFSZ, which ends this process. A library must not install a handler for this signal: only the
+ * application may.
  */
 final class FileSizeLimit
 {
