@@ -16,7 +16,7 @@ final class EngineState
 {
     private ?float $unavailableSince = null;
 
-    /** @var array<string, true> logged reasons since the engine became unavailable, or since another failure */
+    /** @var array<string, true> reasons that were logged in this outage, or since another kind of failure */
     private array $loggedReasons = [];
 
     private ?int $loggedLimit = null;
