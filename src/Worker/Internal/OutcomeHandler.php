@@ -157,7 +157,7 @@ final class OutcomeHandler
     /** @param bool $wasRunning whether the task was running when the worker ended; false if only its result was lost */
     private function attemptLost(WorkerHandle $worker, Batch $batch, int $index, bool $wasRunning): void
     {
-        // Without shared memory, the next task may have begun although the worker was ended because of another task.
+        // Without shared memory, the worker may have begun this task after the pool decided to end the previous task.
         $isReason = \in_array($worker->endingTask, [null, [$batch, $index]], true);
         $failure = $wasRunning && $isReason && $worker->createKillFailure !== null
             ? ($worker->createKillFailure)($batch, $index)
