@@ -69,7 +69,7 @@ final class WorkerSettings
             'files' => $this->files(),
             'initialize' => $this->initialize,
             'depth' => WorkerBoot::depth() + 1,
-            // min() prevents an integer overflow. No machine has more CPUs than that, so min() changes no pool size.
+            // min() prevents an integer overflow, and changes no pool size, because no machine has that many CPUs.
             'siblings' => min(\PHP_INT_MAX >> 1, WorkerBoot::siblings() * $siblings),
             'timed' => $this->options->timeout !== null,
             'maxResultBytes' => $this->maxResultBytes,
