@@ -23,9 +23,7 @@ final class DelayedStarts
     /** Earliest time of the next start, in nanoseconds of the monotonic clock. */
     private int $nextStartAt = 0;
 
-    /**
-     * Last command that a launcher got; null once the launcher has reported its start or end. Delays the next start.
-     */
+    /** Last command that a launcher got, until the launcher reports its start or end. Delays the next start. */
     private ?PendingCommand $starting = null;
 
     private ?string $timerId = null;
