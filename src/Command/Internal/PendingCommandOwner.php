@@ -18,9 +18,7 @@ interface PendingCommandOwner
     /** Stops submitting commands, because the pool is being closed. Already submitted commands finish. */
     public function close(): void;
 
-    /**
-     * Stops submitting commands, and cancels waiting ones. Running ones finish without retries. Only for {@see Run}.
-     */
+    /** Only for {@see Run}: submits no more commands, and cancels waiting ones. Running ones are not retried. */
     public function cancelWaiting(): void;
 
     /** Receives the reason why a command has no result, such as the death of its launcher. */
