@@ -42,9 +42,7 @@ final readonly class HandlerSignature
         };
     }
 
-    /**
-     * Returns whether a request can have the type `$class`, also if middleware replaces it by one of another library.
-     */
+    /** Returns whether a request can have this type. Middleware may replace it by a request of another library. */
     private static function mayBeRequest(string $class): bool
     {
         return is_a(Request::class, $class, true)
