@@ -8,8 +8,7 @@ use Spindle\Internal\Launcher\Process\Files;
 
 /**
  * Writes to files, but refuses writes that would exceed the file size limit (ulimit -f). The system would answer such a
- * write with SIGXFSZ, which ends this process. A library must not install a handler for this signal: only the
- * application may.
+ * write with SIGXFSZ, which ends this process. Only an application should handle this signal, and not a library.
  */
 final class FileSizeLimit
 {
