@@ -10,7 +10,7 @@ final class LineBuffer
     /** Largest number of bytes to keep of an incomplete line. A longer line is printed in several pieces. */
     private const MAX_BYTES = 4 << 20;
 
-    /** Maximum bytes of lines with all their tags that one call of {@see add()} returns for one of {@see parts()}. */
+    /** Maximum bytes of the tagged lines that {@see add()} returns when it gets one of the {@see parts()}. */
     private const MAX_TAGGED_BYTES = 16 << 20;
 
     private readonly ?LineTag $tag;
