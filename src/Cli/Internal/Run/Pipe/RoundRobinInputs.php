@@ -115,8 +115,8 @@ final class RoundRobinInputs implements JobInputs
     }
 
     /**
-     * Waits until there are enough jobs, and then distributes the blocks after the current one. The number of jobs at
-     * once can become lower (-j FILE), so this method waits also while no job is created.
+     * Waits until there are enough jobs, and then distributes the blocks after the current one. With -j FILE, the
+     * necessary number can become lower at any time, even while {@see jobs()} creates no job.
      *
      * @param \Generator<bool, string> $blocks
      * @param \Closure(): int         $concurrency
