@@ -20,8 +20,8 @@ final class ResultPaths
     private const FILES = ['seq', 'command', 'stdout', 'stderr', 'exitval'];
 
     /**
-     * Files of a job without its own folder, with the suffix that is added to PATH for each file. They are completed in
-     * this order: seq identifies the other files as results, also if the run ends before all files are complete.
+     * Files of a job without its own folder, with the suffix that is added to PATH for each file. seq comes first: it
+     * marks the other files as results, even if the run ends before these are complete.
      */
     private const SUFFIXES = ['seq' => '.seq', 'stdout' => '', 'stderr' => '.err'];
 
