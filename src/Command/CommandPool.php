@@ -205,9 +205,9 @@ final class CommandPool implements Lifecycle, Statistics
     /**
      * Ends the running command that has this key in the iterable of {@see self::run()} or {@see runInOrder()}. The
      * command gets a cancelled result. If several running commands have the key, only the command that was read first
-     * is ended. A command with a slot counts as running. If no running command has the key, ends a command with the key
-     * that waits for a retry. If a command has ended, but callbacks have not received all of its output, the call only
-     * prevents a retry. Without such a command, the call does nothing.
+     * is ended. A command counts as running as soon as it has a slot. If no running command has the key, the call ends
+     * a command that waits for a retry. If the command has already ended, but callbacks have not received all of its
+     * output, the call only prevents a retry. In all other cases, the call does nothing.
      */
     public function cancel(mixed $key): void
     {
@@ -228,8 +228,8 @@ final class CommandPool implements Lifecycle, Statistics
 
     /**
      * Returns the output that a running command has written so far. The key is the command's key in the iterable of
-     * {@see self::run()} or {@see runInOrder()}. If several running commands have the key, the method uses the first of
-     * these that has written something.
+     * {@see self::run()} or {@see runInOrder()}. If several running commands have the key, the method returns the
+     * output of the first that has written something.
      *
      * The launcher may keep up to 64 KiB of the output until the command ends. A call requests these bytes, but does
      * not wait for them, so only a later call returns them. With a transport, both strings are empty, because output
