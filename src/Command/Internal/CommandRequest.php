@@ -93,8 +93,8 @@ final class CommandRequest
     /**
      * @param array<array-key, string|null> $environment
      *
-     * @return list<string> PWD as a shell would set it; empty if PWD already leads to $directory, perhaps through
-     *     links, or if $directory has no path
+     * @return list<string> PWD=PATH, as a shell would set it; empty if the current PWD is a path of $directory, perhaps
+     *     through links, or if $directory has no path
      */
     private static function workingDirectoryVariable(string $directory, array $environment): array
     {
