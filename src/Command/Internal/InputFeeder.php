@@ -138,8 +138,8 @@ final class InputFeeder
     private function read(mixed $stream): \Generator
     {
         $isWatched = FileType::canBeWatched($stream);
-        // In blocking mode, fread() blocks: on a named pipe or terminal until it has as many bytes as requested, on a
-        // TLS connection until it has a whole record, and on a stream that is not watched until it has any bytes.
+        // In blocking mode, fread() waits for all requested bytes of a named pipe or terminal, for a whole record of a
+        // TLS connection, and for at least one byte of a stream that is not watched.
         $meta = stream_get_meta_data($stream);
         $mayBlock = $isWatched
             ? $meta['stream_type'] === 'STDIO' || isset($meta['crypto'])
