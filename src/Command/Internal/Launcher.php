@@ -95,8 +95,8 @@ final class Launcher implements LauncherEvents
     }
 
     /**
-     * Returns the commands that probably run. A launcher takes waiting commands from the runs in rotation. It reports
-     * a start if an older command still waits, so the other running commands are the oldest ones.
+     * Returns the commands that probably run. A launcher takes waiting commands from the runs in rotation, and reports
+     * each start that comes before the start of an older command. So all other running commands are the oldest.
      *
      * @return array<int, PendingCommand> by id
      */
@@ -153,7 +153,7 @@ final class Launcher implements LauncherEvents
         return max(self::MIN_WINDOW, min($max, intdiv($total, $parts)));
     }
 
-    /** Handles the end of the answer to a CONFIGURE frame: the launcher has reported the start of all that runs. */
+    /** Handles the end of the answer to a CONFIGURE frame, which reports the start of each running command. */
     public function onConfigured(): void
     {
         $this->wereRunning = [];
