@@ -28,7 +28,7 @@ final class PendingCommand
 
     public bool $cancelled = false;
 
-    /** @var list<self>|null commands to end if this one has no slot; not null while the launcher is asked to end it */
+    /** @var list<self>|null the other commands of {@see cancelFirstRunning()}; null unless it waits for an answer */
     public ?array $cancelNext = null;
 
     /** Whether no attempt may follow the current one, even if it fails; set when the owner cancels waiting commands. */
@@ -127,7 +127,7 @@ final class PendingCommand
         $this->send(LauncherProtocol::SEND_OUTPUT);
     }
 
-    /** @param list<self> $commands the first of these that has a slot is ended; only their launchers know which one */
+    /** @param list<self> $commands ends the first that has a slot; only their launchers know which one that is */
     public static function cancelFirstRunning(array $commands): void
     {
         do {
