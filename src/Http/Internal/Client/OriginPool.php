@@ -310,8 +310,8 @@ final class OriginPool
     }
 
     /**
-     * Wakes the next waiting request if a connection is free or can be opened. Each woken request calls this method:
-     * before that request resumed, new requests had to wait even if a second connection was free.
+     * Wakes the next waiting request if a connection is free or can be opened. Each woken request also calls this
+     * method when it continues: until then, new requests had to wait even if a second connection was free.
      */
     private function wakeIfFree(): void
     {
