@@ -8,8 +8,8 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 
 /**
- * Implements Cancellation. The class that uses this trait calls {@see requestWith()} to request the cancellation.
- * Unlike a DeferredCancellation of Amp, an object of this class does not request it when PHP destroys the object.
+ * Implements Cancellation. The class that uses this trait calls {@see requestWith()} to request the cancellation. Amp's
+ * DeferredCancellation also requests the cancellation when PHP destroys it. An object with this trait does not.
  *
  * @phpstan-require-implements \Amp\Cancellation
  */
