@@ -17,8 +17,8 @@ final class Descriptors
     private const SPARE_DESCRIPTORS = 16;
 
     /**
-     * Returns the descriptors that are replaced by /dev/null in the launcher. Each replacement needs another descriptor
-     * of this process during the start. If the descriptor limit is too low for all replacements, sockets are replaced
+     * Returns the descriptors that are replaced by /dev/null in the launcher. During the start, this process opens one
+     * more descriptor for each of them. If the descriptor limit is too low for all replacements, sockets are replaced
      * first, because a copy of a socket keeps its connection open. The launcher inherits the remaining descriptors.
      *
      * @return list<int>
