@@ -24,7 +24,7 @@ final class BackendMessages
 
     /**
      * Parses an ErrorResponse or NoticeResponse. Truncates a long field to {@see ServerError::MAX_FIELD_BYTES} + 1
-     * bytes. From the additional byte, ServerError knows that the field is too long.
+     * bytes. The additional byte tells ServerError that the field is too long.
      */
     public static function error(#[\SensitiveParameter] string $payload): ServerError
     {
