@@ -24,8 +24,8 @@ interface OutcomeReceiver
 
     /**
      * Returns whether the caller has cancelled the job, even if Amp has not yet called the subscribers of the
-     * cancellation. At the end of the process ({@see ProcessEnd::isSending()}), ignores the state of the cancellation:
-     * the destructor of Amp's DeferredCancellation also cancels jobs that the application did not cancel.
+     * cancellation. Ignores the cancellation at the end of the process ({@see ProcessEnd::isSending()}): PHP then
+     * destroys Amp's DeferredCancellation, which cancels jobs without a call by the application.
      */
     public function isCancelled(): bool;
 
