@@ -60,7 +60,7 @@ final class Backlog
         return false;
     }
 
-    /** Removes up to `$maxTasks` tasks of the first batch that may run. Gives earlier batches back to their maps. */
+    /** Removes up to `$maxTasks` tasks of the first batch that may run. Returns the batches before it to their maps. */
     public function shift(int $maxTasks): ?Batch
     {
         if ($this->waiting === []) {
