@@ -8,9 +8,9 @@ use Spindle\Worker\UnserializableException;
 
 /**
  * Converts a closure to a serializable object with the closure's source and captured values. Closures in captured
- * arrays are converted too. A closure in an object is refused, because it could be replaced only in a copy of the
- * object. The destructor of the copy would run, and properties in which the object refers to itself would still refer
- * to the original.
+ * arrays are converted too. A closure in an object is refused. To replace it, Spindle would have to copy the object.
+ * The destructor of the copy would run, and a property that contains the object itself would still contain the
+ * original.
  */
 final class ClosurePacker
 {
@@ -113,8 +113,8 @@ final class ClosurePacker
             $this->objects[] = "{$path}'s \$this";
             $this->check($sent->object, "{$path}'s \$this", $depth + 1);
         }
-        // getStaticVariables() returns a variable as a reference only if something else also references it. A result of
-        // captured() would do so. So the first result is freed before the call, and captured() is called again later.
+        // getStaticVariables() returns a variable as a reference only if something else also refers to it, such as a
+        // result of captured(). So the first result is freed before the call, and captured() is called again later.
         // getStaticVariables() evaluates the initial values of static variables, so it is called only if necessary.
         $mayShare = str_contains($source->code, '&') && self::hasReference($source->captured($function));
         /** @var array<string, mixed> $shared captured variables; only those that other code shares are references */
