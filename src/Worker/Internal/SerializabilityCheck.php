@@ -169,7 +169,7 @@ final class SerializabilityCheck
             // @phpstan-ignore method.notFound (PHP 8.4)
             if (\PHP_VERSION_ID >= 80400 && self::$classes[$value::class]->isUninitializedLazyObject($value)) {
                 throw SerializationFailure::exceptionFor($value, $path, $refused);
-            } // otherwise PHP has refused a part of the value, and a later check or serialize() call names this part
+            } // otherwise PHP has refused a part of the value; a later check of the parts, or serialize(), names it
         }
     }
 
