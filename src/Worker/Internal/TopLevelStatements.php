@@ -6,7 +6,8 @@ namespace Spindle\Worker\Internal;
 
 /**
  * Reads the namespaces, imports, directives and declarations of a source file. Ignores statements in brackets, such as
- * the body of a function, class or `if`; the braces of a namespace do not count. Indices are those of tokens.
+ * the body of a function, class or `if`, but not those in the braces of a namespace. Each index is the index of a
+ * token.
  */
 final class TopLevelStatements
 {
