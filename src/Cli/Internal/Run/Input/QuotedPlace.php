@@ -26,8 +26,8 @@ final class QuotedPlace
     private const REST_OF_ARGUMENT_PATTERN = '~^' . self::PLAIN_CHARACTER . '*(?:[\s;|)]|$)~D';
 
     /**
-     * Matches the text before a place if a plain value could become part of an expansion: of a bracket expression such
-     * as [a-z], of the user's name after a tilde, or of {1..9} in bash. Does not match the commands [ and [[.
+     * Matches the text before a place where a plain value could become part of an expansion: a bracket expression such
+     * as [a-z], a user's name after a tilde, or {1..9} in bash. Does not match the commands [ and [[.
      */
     private const EXPANSION_PATTERN = '#\[(?!\[?\s)|\~[^\s/]*$|\{[^\s}]*$#D';
 
