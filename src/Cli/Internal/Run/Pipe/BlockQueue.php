@@ -19,7 +19,7 @@ final class BlockQueue
 
     private int $bytes = 0;
 
-    /** Bytes of blocks in memory: of those that wait, and of the one that the job reads now. */
+    /** Bytes of the blocks in memory: the waiting ones, and the one that the job reads now. */
     private int $memoryBytes = 0;
     private bool $isClosed = false;
     private ?\Throwable $failure = null;
