@@ -291,8 +291,8 @@ final class LauncherBackend implements CommandBackend
     }
 
     /**
-     * Records that a launcher is exhausted, and returns whether to retry: while other launchers run commands, whose
-     * ends free descriptors and processes, or until a timeout, in which other programs may free some.
+     * Records that a launcher lacks descriptors or processes, and returns whether to retry. A retry is useful while
+     * other launchers run commands, and until a timeout, because ending commands and other programs may free some.
      */
     private function isRetryUseful(): bool
     {
