@@ -256,8 +256,8 @@ final class Run implements PendingCommandOwner, InputConsumer
 
     /**
      * Returns the lookahead: 0 with a halt policy, while the commands have too many bytes, or while the outputs have
-     * too many files. Even with a lookahead of 0, the run reads commands for free slots. The run does not wait until
-     * there are fewer files: that wait would never end if the caller keeps the results, and with them the files.
+     * too many files. Even with a lookahead of 0, the run reads commands for free slots. So the run never waits for
+     * fewer files. That wait would not end if the caller keeps the results, and with them the files.
      */
     private function lookahead(): int
     {
