@@ -9,8 +9,8 @@ final readonly class Readiness
 {
     /**
      * @param string                     $problem why no process accepts requests; '' if at least one does
-     * @param array<string, string|null> $checks  by name: why the check failed in a process that accepts requests; null
-     *                                            if it passed in all such processes
+     * @param array<string, string|null> $checks  by name: why the check failed in one of the processes that accept
+     *                                            requests; null if it passed in all of them
      */
     private function __construct(public string $problem, public array $checks) {}
 
