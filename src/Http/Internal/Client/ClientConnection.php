@@ -338,8 +338,8 @@ final class ClientConnection
 
     /**
      * Detects the end of a connection with TLS. Many servers send FIN without close_notify (RFC 9112, 9.8). PHP reports
-     * no error then, so this method accepts such an end. feof() is not used, because feof() reads from the connection
-     * and drops the error of this read.
+     * no error then, so this method accepts such an end. It does not call feof(), which reads from the connection and
+     * hides errors.
      */
     private function detectTlsEnd(string|false $bytes): void
     {
