@@ -18,8 +18,8 @@ use function Amp\Future\await;
 
 /**
  * A promise for Guzzle whose callbacks may suspend, and for which several fibers can wait. `then()` returns promises of
- * this class, too. Guzzle's own Promise does not support this: Promise::wait() runs Guzzle's task queue once, and then
- * rejects the promise if a suspended callback has not settled it yet.
+ * this class, too. Guzzle's own Promise does not support suspended callbacks: its wait() runs Guzzle's task queue once,
+ * and rejects a promise that is not settled then.
  */
 final class GuzzlePromise implements PromiseInterface
 {
@@ -41,8 +41,8 @@ final class GuzzlePromise implements PromiseInterface
 
     /**
      * @param (\Closure(): void)|null $onCancel
-     * @param PromiseInterface|null $source the promise that this promise depends on: first the promise whose `then()`
-     *     created this promise, later the promise that a callback has returned
+     * @param PromiseInterface|null $source the promise that settles this promise: first the one whose `then()` created
+     *     this promise; later the one that the callback has returned
      */
     public function __construct(private ?\Closure $onCancel, private ?PromiseInterface $source = null) {}
 
