@@ -45,7 +45,7 @@ final class PhpRestart
         );
         foreach (IgnoredSignals::among(array_values($defaultSignals)) as $signal) {
             // At its start, PHP replaced SIG_IGN by its own handler, which also ignores the signal. pcntl_exec() would
-            // reset this handler to SIG_DFL, but keeps SIG_IGN. With SIG_IGN, the restarted PHP ignores the signal.
+            // reset this handler to SIG_DFL. But it keeps SIG_IGN, so the restarted PHP ignores the signal too.
             pcntl_signal($signal, \SIG_IGN);
         }
         [, $warning] = Warnings::of(static fn(): bool => pcntl_exec(\PHP_BINARY, $arguments));
