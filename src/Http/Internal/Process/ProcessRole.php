@@ -15,8 +15,8 @@ final readonly class ProcessRole
     /**
      * @param string                  $name            name of the process in logs, such as "worker 1"
      * @param array<string, resource> $sockets         listening sockets that the process serves, by address
-     * @param bool                    $runsApplication true for a worker process: reloads and queries include it; false
-     *     for the process of the admin address, which ends after the worker processes
+     * @param bool $runsApplication true for a worker process, which takes part in reloads and queries; false for the
+     *     process of the admin address, which ends after the worker processes
      * @param string|null             $memoryLimit     PHP's memory_limit; null to keep PHP's setting
      * @param bool                    $tracesBlocks    whether the process reports what blocks its event loop
      */
