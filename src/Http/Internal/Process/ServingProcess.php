@@ -238,7 +238,7 @@ final class ServingProcess
 
     /**
      * Reports the position in the code, and kills the process. The code at this position must not continue: the signal
-     * may have ended its wait early, and the code could take that for success.
+     * may have interrupted a wait, and the code could believe that the wait has succeeded.
      */
     private function reportPositionAndEnd(): void
     {
