@@ -22,8 +22,8 @@ final class SignalInbox
     private readonly array $own;
 
     /**
-     * Begins with a signal, so that the first wait is short: the event loop then sets the handlers of onSignal(), and
-     * {@see take()} replaces them.
+     * Signals since the last {@see take()}. A first signal ends the first wait at once: in this wait, the event loop
+     * sets the handlers of onSignal(), and take() must replace them.
      *
      * @var list<int>
      */
@@ -35,8 +35,8 @@ final class SignalInbox
     {
         pcntl_async_signals(true);
         $ending = [\SIGTERM, \SIGINT];
-        // Only for a signal without a handler: a handler of the script would run in the forks of IgnoredSignals, and
-        // they would survive the signal.
+        // A signal with a handler of the script is not tested: the handler would run in the forks of IgnoredSignals,
+        // and they would survive the signal.
         $ignored = [
             ...IgnoredSignals::among(self::handledBy(\SIG_DFL, $ending)),
             ...self::handledBy(\SIG_IGN, $ending),
