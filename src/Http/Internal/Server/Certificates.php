@@ -178,9 +178,9 @@ final class Certificates
     }
 
     /**
-     * Makes PHP follow changed symbolic links to certificate files. Removes host names (SNI) from the stream's options
-     * if their files have a fault now: one faulty file would make PHP refuse the connections of all host names, or make
-     * OpenSSL ask for a passphrase at the terminal.
+     * Makes PHP follow changed symbolic links to certificate files. Removes host names (SNI) whose file now has a fault
+     * from the stream's options. With a faulty file, PHP would refuse connections to all host names, or OpenSSL would
+     * ask for a passphrase at the terminal.
      *
      * @param resource $stream a connection whose handshake has not begun
      *
@@ -253,8 +253,8 @@ final class Certificates
 
     /**
      * @return list<int>|null numbers that differ after each change of the file, and of the process's user. Null if the
-     *         file is missing, or if its last change is so recent that a further change may get the same time (ctime,
-     *         in seconds)
+     *         file is missing. Also null if its last change is so recent that a further change may get the same ctime
+     *         (in seconds)
      */
     private static function fingerprint(string $file): ?array
     {
