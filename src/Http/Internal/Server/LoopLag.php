@@ -21,8 +21,8 @@ final class LoopLag
     private float $last = 0.0;
 
     /**
-     * Measurements of the last minute that are higher than all later ones, the highest first. Each measurement that is
-     * missing here was followed by one that is at least as high, so {@see max()} does not need the missing one.
+     * Measurements of the last minute that are higher than all later ones, the highest first. {@see max()} needs no
+     * other measurement, because a later one was at least as high.
      *
      * @var list<array{int, float}> time by hrtime(), and lag in seconds
      */
