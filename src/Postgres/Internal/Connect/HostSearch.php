@@ -155,7 +155,7 @@ final class HostSearch
      *     session or has failed. A search throws to cancel all later searches, for example after a failed login. While
      *     a search still waits for earlier addresses of its host, it cancels its second argument instead of throwing
      * @param DeferredCancellation|null $later second argument of the search that makes this call; cancels the searches
-     *     that follow that search in the outer call
+     *     that follow it in the outer tryAll()
      */
     private function tryAll(array $searches, Deadline $deadline, ?DeferredCancellation $later = null): void
     {
