@@ -95,8 +95,8 @@ final class PreparedStatements
 
     /**
      * Removes a prepared statement from the cache if the server reports that the statement is out of date. Removes all
-     * statements if the server reports that the statement's name is unknown or in use: then other code or a pooler has
-     * changed the session's statements. If a retry has an unknown or used name too, disables the cache.
+     * statements if the server reports that the statement's name is unknown or in use: other code or a pooler has then
+     * changed the session's statements. If the name of a retry is also unknown or in use, disables the cache.
      *
      * @return bool true when the statement was not executed because the prepared statement is out of date
      */
