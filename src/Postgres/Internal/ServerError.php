@@ -23,7 +23,7 @@ final readonly class ServerError
     /**
      * Matches the entry about a COPY in the context of an error, such as: COPY t, line 2, column b: "x". Captures the
      * line number, and the column's name if the name has only word characters. Does not match if a name or the data
-     * contains text like ', line 3: "', because it is uncertain then which number is the line number.
+     * contains text like ', line 3: "', because either number could be the line number then.
      */
     private const COPY_PATTERN = '/^COPY (?:(?!, line )[^"])++, line (\d++)'
         . '(?:, column (?:(\w{1,63}+)(?=:|$)|(?:(?!, line ).)+?))?'
