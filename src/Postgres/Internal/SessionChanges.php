@@ -36,7 +36,7 @@ final class SessionChanges
         . self::SETTINGS_UPDATE
         . '~s';
 
-    /** Settings that change what the text of a statement means: its names, or values in it such as '2026-01-31'. */
+    /** Settings that change the meaning of names in a statement, or of values such as '2026-01-31'. */
     private const MEANING_SETTINGS = 'SEARCH_PATH|ROLE|SESSION_AUTHORIZATION'
         . '|STANDARD_CONFORMING_STRINGS|TRANSFORM_NULL_EQUALS'
         . '|TIMEZONE|TIMEZONE_ABBREVIATIONS|DATESTYLE|INTERVALSTYLE|ARRAY_NULLS|LC_MONETARY|XMLOPTION';
