@@ -8,8 +8,9 @@ namespace Spindle\Postgres;
 final readonly class Reconnected
 {
     /**
-     * @param \DateTimeImmutable $since when the last bytes arrived from the server, by this machine's clock, or earlier
-     *     if a slow loop had let notifications wait at the server; notifications sent after that may be lost
+     * @param \DateTimeImmutable $since notifications sent after this time may be lost. This is when the last bytes
+     *     arrived from the server, by this machine's clock; or earlier if a slow loop had let notifications wait at the
+     *     server
      * @param \Throwable $reason why the connection was lost
      */
     public function __construct(public \DateTimeImmutable $since, public \Throwable $reason) {}
