@@ -134,10 +134,10 @@ interface Broker
      * Starts to open a mailbox, and returns immediately. The mailbox reconnects until it is closed.
      *
      * Messages that are sent while the mailbox has no connection are lost. So $onOpen is called after each new
-     * connection, with true if messages may have been lost. With true, the caller can fetch outcomes with
-     * {@see attach()}. With false, the caller should not do so, because attach() could return an outcome before the
-     * mailbox delivers earlier reports of the same job. For the first connection, the argument is usually false: the
-     * broker submits no job before it has tried to open that connection, so no message was lost.
+     * connection, with true if messages may have been lost. With true, the caller can fetch outcomes with {@see
+     * attach()}. With false, the caller should not do so, because attach() could return an outcome before the mailbox
+     * delivers earlier reports of the same job. For the first connection, the argument is usually false: the broker
+     * tries to open it before it submits a job, so no message was lost.
      *
      * @param \Closure(MailboxMessage): void $onMessage
      * @param \Closure(bool): void           $onOpen
@@ -283,7 +283,8 @@ interface Broker
      * Returns the names of all queues that a job was submitted to, or that an agent has served, in alphabetical order.
      * Searches all keys of the engine, in many short requests.
      *
-     * If a name is not one that Spindle accepts for a queue, another program or another version has created its keys.
+     * The list may contain names that Spindle does not accept for a queue. Another program, or another version of
+     * Spindle, has created their keys.
      *
      * @return list<string>
      *
