@@ -27,8 +27,9 @@ final class SerializabilityCheck
     public const MAY_SUSPEND = \PHP_INT_MAX - 1;
 
     /**
-     * Value of $deepest if serialize() calls a Serializable::serialize() method. If that method calls serialize(), both
-     * calls must use one table of repeated objects. {@see SerializeLock} would give them two tables, so it is not used.
+     * Value of $deepest if serialize() calls a Serializable::serialize() method. If that method itself calls
+     * serialize(), both calls must share one table of repeated objects. With {@see SerializeLock}, they would have two
+     * tables, so it is not used.
      */
     public const MAY_SHARE = \PHP_INT_MAX;
 
