@@ -123,8 +123,8 @@ final class StaticCalls
             $isConstant => self::classBefore($source, $at - 2),
             default => self::qualified(self::content($last)),
         };
-        // In a closure without $this, ['self', 'run'] passes on the class that `static` means. [self::class, 'run']
-        // does not: there, `static` in run() means the named class.
+        // If a closure without $this calls ['self', 'run'], `static` keeps its meaning in run(). If it calls
+        // [self::class, 'run'], `static` means the named class there.
         $isKeyword = $last->is(\T_CONSTANT_ENCAPSED_STRING) && $class[0] !== '\\';
 
         return [$class, $isLiteral ? self::content($method) : self::COMPUTED, !$isKeyword];
