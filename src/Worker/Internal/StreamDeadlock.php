@@ -43,7 +43,7 @@ final class StreamDeadlock
 
     /**
      * Returns the task for which an extra worker was started, if the task still waits. The extra worker gets no second
-     * task at the same time: it could be a generator, and if the first task then failed, its retry would need a worker.
+     * task: if the second task were a generator and the first one failed, the retry would find no free worker.
      */
     public function taskFor(WorkerHandle $worker): ?Batch
     {
