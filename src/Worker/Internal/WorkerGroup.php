@@ -61,7 +61,8 @@ final class WorkerGroup implements ContextEvents
 
     /**
      * Returns whether the effective user or group of this process has changed. If the workers run as root, also
-     * compares all other credentials, but at most once a millisecond: that takes a tenth of the time of a tiny task.
+     * compares all other credentials, but at most once a millisecond, because a comparison takes a tenth of the time of
+     * a tiny task.
      */
     public function hasUserChanged(): bool
     {
@@ -87,8 +88,8 @@ final class WorkerGroup implements ContextEvents
 
     /**
      * Returns whether a new worker would load other autoloader files than the workers of this group. The pool calls
-     * this method for each submission. The method is fast if no autoloader is new: ClassLoader then returns the same
-     * array as before, so PHP does not compare the elements.
+     * this method for each submission. It is fast if no autoloader is new, because ClassLoader then returns the same
+     * array again, and PHP compares no elements.
      */
     public function haveAutoloadersChanged(): bool
     {
