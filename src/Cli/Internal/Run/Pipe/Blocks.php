@@ -16,7 +16,7 @@ final class Blocks
     /** The header that has been read; '' for none. */
     public string $header = '';
 
-    /** Position in the input where the block of the last yielded piece starts; $end: where that piece ends. */
+    /** Position in the input where the block of the last yielded piece starts. The piece ends at $end. */
     public int $start = 0;
     public int $end = 0;
 
