@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Async;
 
-/** Records a callback's fiber. There, a pool's close() throws, because close() would wait for its caller forever. */
+/** Records a callback's fiber. In that fiber, a pool's close() throws, because it would wait for its own caller. */
 final class CallbackFiber
 {
     /** @var \WeakReference<\Fiber<mixed, mixed, mixed, mixed>>|null */
