@@ -70,8 +70,8 @@ final class ProcessTree
     }
 
     /**
-     * Calls `$find`, and again if nothing was found although processes were started during the search. The search may
-     * have missed a new process whose parent has exited.
+     * Calls `$find`. Repeats the call if it has found nothing, but the system has started processes in the meantime:
+     * the search may have missed a new process whose parent has exited.
      *
      * @param \Closure(): list<int> $find returns pids
      *
