@@ -161,7 +161,8 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
     /**
      * Returns whether the stream is closed. First reads without waiting, and closes the stream if the engine has closed
-     * it, or if there are bytes. Must be called only while no answer is expected, so the bytes are no expected answer.
+     * it, or if there are bytes. Call this method only while no answer is expected, because it takes all bytes for an
+     * error.
      */
     public function hasEnded(): bool
     {
