@@ -385,8 +385,8 @@ final class SharedQueue implements LastRequests
     }
 
     /**
-     * Starts or ends the timer of lookups. While there are waiters, the timer keeps the loop running. The timer also
-     * references this object and thus the waiters. Otherwise PHP could destroy waiters whose fibers wait.
+     * Starts or ends the timer of lookups. While there are waiters, the timer keeps the loop running. It also refers to
+     * this object, so that PHP does not destroy waiters whose fibers wait.
      */
     private function updateLookupTimer(): void
     {
