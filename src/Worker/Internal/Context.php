@@ -27,9 +27,9 @@ interface Context
     public function onDisconnected(int $id): void;
 
     /**
-     * Accepts the connection of this context's host, the process whose forks or threads are workers. Returns false for
-     * any other process, even if that process knows the pool's secret. `$data` is the argument of
-     * {@see WorkerProtocol::greeting()} with the same name.
+     * Accepts the connection of this context's host: the process whose forks or threads are workers. Returns false for
+     * any other process, even if that process knows the pool's secret. `$data` is the `$data` that the process has
+     * passed to {@see WorkerProtocol::greeting()}.
      */
     public function onConnected(WorkerLink $link, int $type, string $data): bool;
 
