@@ -12,7 +12,7 @@ interface JobFormat
 
     public function usesSlot(): bool;
 
-    /** Returns whether the values are left out: without a template, a blank line is neither a job nor an error. */
+    /** Returns whether the values make no job, such as a blank line that should contain a command. */
     public function skips(JobValues $values): bool;
 
     /** Returns whether each record is added to a command as one word, without any change. */
