@@ -35,7 +35,7 @@ final class ShellConstruct
     /** Whether the program of the current command precedes the current word. */
     public bool $hasProgram = false;
 
-    /** Whether a command or a name follows the current word if it is the first one of a command, as "if" can be. */
+    /** Whether the current word, as the first one of a command, is a word such as "if" or "for", and not a program. */
     public bool $isReserved = false;
 
     /** Whether the text of the current word before the current position can be the name of a variable. */
