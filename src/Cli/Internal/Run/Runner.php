@@ -40,7 +40,7 @@ final class Runner
     /** Seconds between two reads of the file of --jobs, and between two updates of the progress. */
     private const UPDATE_INTERVAL = 1.0;
 
-    /** Nanoseconds after a read of the file of --jobs in which a finished job causes no further read. */
+    /** A finished job causes a read of the file of --jobs, if the last read is at least this many nanoseconds ago. */
     private const MIN_REREAD_NANOSECONDS = 100_000_000;
 
     private readonly InputWait $wait;
@@ -340,7 +340,7 @@ final class Runner
 
     private function handleResult(InputJob $job, CommandResult $result): void
     {
-        // A cancelled job without an error exited before the cancellation had an effect, so the job is done. A job that
+        // If a cancelled job has no error, it exited before the cancellation had an effect, so it is done. A job that
         // the user has ended with a key of the progress screen is also done, and has failed.
         $isDone = !$result->cancelled || $result->error === null || $this->control->forgetEnded($job);
         if (!$isDone) {
