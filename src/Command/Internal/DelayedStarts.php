@@ -69,7 +69,7 @@ final class DelayedStarts
         }
     }
 
-    /** Gives launchers no more commands. If launchers had several, {@see resume()} would start them without a delay. */
+    /** Gives launchers no more commands. They would start several waiting ones at {@see resume()}, without a delay. */
     public function pause(): void
     {
         $this->isPaused = true;
