@@ -48,7 +48,7 @@ final class LauncherProcess
     /** Bytes to write; the first $written of them have been written. */
     private string $unsent = '';
 
-    /** Number of written bytes. write() removes them at half of $unsent, because a removal copies the others. */
+    /** Number of written bytes. write() removes them only if they are half of $unsent: it then copies the rest. */
     private int $written = 0;
 
     private bool $closed = false;
