@@ -12,7 +12,7 @@ use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\LeaseLostException;
 use Spindle\Remote\ResultTooLargeException;
 
-/** Stores the items of a generator task in the engine. Waits while as many items or bytes wait for a reader as may. */
+/** Stores the items of a generator task in the engine. Waits while the maximum of items or bytes is unread. */
 final class ItemStore
 {
     private const MAX_UNTAKEN_ITEMS = 32;
@@ -24,7 +24,7 @@ final class ItemStore
     /** Seconds without a request after which the agent asks whether a reader wants the next item. */
     private const MAX_UNCHECKED_SECONDS = 5.0;
 
-    /** Maximum seconds of a request that count for the task's time limit. In a longer request, the task has to wait. */
+    /** Seconds at the start of a request that count for the task's time limit. The task waits for the rest. */
     private const MAX_COUNTED_SECONDS = 0.1;
 
     /** Number of failed attempts after which a warning is logged. Before, the heartbeat may log the outage itself. */
