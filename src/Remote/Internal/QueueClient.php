@@ -177,8 +177,8 @@ final class QueueClient
         /** @var Future<T> $answer */
         $answer = async($this->activity->request(...), $request)->ignore();
         try {
-            // close() waits for running calls of RemoteActivity::request(). async() begins its call in a later turn, so
-            // this fiber makes a call too. After a cancellation, async() continues its call until $request has ended.
+            // close() waits for running calls of RemoteActivity::request(). The call by async() begins in a later turn
+            // of the loop, so this fiber also makes one. A cancellation ends only the call of this fiber.
             return $this->activity->request(static fn(): mixed => $answer->await($cancellation));
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
