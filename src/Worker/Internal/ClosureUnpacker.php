@@ -35,8 +35,8 @@ final class ClosureUnpacker
         foreach (array_diff($sent->holders, $sent->references) as $name) {
             $captured[$name] = $this->unpacked($captured[$name]);
         }
-        // The changes that complete() makes in $captured must reach the closure's variables. PHP keeps a reference in a
-        // copied array only if something else also has the reference. So $shared refers to the same elements.
+        // The changes that complete() makes in $captured must reach the closure's variables. When PHP copies the array,
+        // an element remains a reference only if something else refers to it. $shared does.
         $shared = [];
         foreach ($sent->references as $name) {
             $shared[] = &$captured[$name];
