@@ -96,8 +96,8 @@ final class ItemStream
                 if ($budgeted === 0) {
                     $this->acknowledge($size);
                 } else {
-                    // A reader that keeps the item can call ResultBudget::forceAcquire(). The release comes later,
-                    // because otherwise results that wait for the budget could use these bytes before that call.
+                    // A reader that keeps the item can call ResultBudget::forceAcquire() now. If the bytes were
+                    // released before, waiting results could use them first.
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 $item = $this->source->decode($bytes);
