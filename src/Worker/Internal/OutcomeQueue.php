@@ -77,9 +77,9 @@ final class OutcomeQueue
     }
 
     /**
-     * Returns the number of the first task without an outcome. map() must yield this outcome first, so the task may
-     * start although the queue is full. Returns null for mapUnordered(), and if the task may not start: the loop has
-     * other results to read, and the queue has at least twice {@see self::MAX_BYTES}.
+     * Returns the number of the first task without an outcome, which may start although the queue is full: map() can
+     * yield no later outcome before this one. Returns null for mapUnordered(). Also returns null if the queue has twice
+     * {@see self::MAX_BYTES} or more, and the loop can still read earlier results.
      */
     public function firstOpen(): ?int
     {
