@@ -59,8 +59,8 @@ final class LauncherProtocol
     /** Payload of CANCEL for a command that must end only if it has a slot. Otherwise, WAITING is the answer. */
     public const IF_RUNNING = "\1";
 
-    // Flags of CONFIGURE: when STARTED is sent for each command. Before the start, so that the pool knows what may have
-    // run if the launcher dies. After the start, so that the pool knows when it may start the next command.
+    // Flags of CONFIGURE: when STARTED is sent for each command. A frame before the start tells the pool what may have
+    // run if the launcher dies. A frame after the start tells the pool when it may start the next command.
     public const BEFORE_START = 0x01;
     public const AFTER_START = 0x02;
 
