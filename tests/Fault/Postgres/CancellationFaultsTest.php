@@ -288,7 +288,12 @@ final class CancellationFaultsTest extends TidyTestCase
                     self::assertSame($i, $value);
                     ++$outcomes['done'];
                     foreach (array_splice($cancellations, 0) as $other) {
-                        EventLoop::delay(mt_rand(0, 300_000) / 1e6, static fn() => $other->cancel());
+                        EventLoop::delay(
+                            mt_rand(0, 300_000) / 1e6,
+                            static function () use ($other): void {
+                                $other->cancel();
+                            },
+                        );
                     }
                 } catch (CancelledException) {
                     ++$outcomes['cancelled'];
