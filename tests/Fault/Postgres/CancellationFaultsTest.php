@@ -270,7 +270,7 @@ final class CancellationFaultsTest extends TidyTestCase
         $pool = new PostgresPool(Cluster::shared()->dsn(), 2, new PostgresPoolOptions(acquireTimeout: 20));
         $work = [];
         $outcomes = ['cancelled' => 0, 'done' => 0];
-        $cancellations = []; // they wait for the first outcome, so a slow machine can't cancel everything before it
+        $cancellations = []; // cancelled after the first outcome, so a slow machine has one
         for ($i = Scale::of(1000); $i > 0; --$i) {
             $work[] = Async::run(static function () use ($pool, $i, &$outcomes, &$cancellations): void {
                 $cancellations[] = $cancellation = new DeferredCancellation();
