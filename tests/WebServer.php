@@ -19,12 +19,16 @@ trait WebServer
         $this->server = null;
     }
 
-    /** @return string URL of the page */
-    private function startBuiltIn(string $page): string
+    /**
+     * @param list<string> $php options of PHP
+     *
+     * @return string URL of the page
+     */
+    private function startBuiltIn(string $page, array $php = []): string
     {
         $address = Streams::unusedAddress();
         // The server's log lines would fill a pipe that nothing reads.
-        $this->server = (new Process([\PHP_BINARY, '-S', $address, $page]))->disableOutput();
+        $this->server = (new Process([\PHP_BINARY, ...$php, '-S', $address, $page]))->disableOutput();
         $this->server->start();
         Eventually::holds(
             static fn(): bool => Streams::accepts("tcp://{$address}"),

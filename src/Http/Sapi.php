@@ -171,6 +171,7 @@ final class Sapi
     private static function send(ResponseInterface $response, SapiBody $body): void
     {
         ignore_user_abort(true);
+        self::discardOutput(0); // ends buffers of PHP's settings, which could compress the first piece only
         // If these settings were not empty, PHP would add a default Content-Type, and a charset to text types.
         PhpSettings::set('default_mimetype', '');
         PhpSettings::set('default_charset', '');

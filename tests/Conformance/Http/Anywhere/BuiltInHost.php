@@ -23,8 +23,9 @@ final class BuiltInHost extends Assert
     /**
      * @param bool $logs whether errors go to the log; they are displayed, too, which must not change the body
      * @param string $logger code of the application's logger; '' for none
+     * @param list<string> $php options of PHP
      */
-    public function __construct(bool $logs = false, string $logger = '')
+    public function __construct(bool $logs = false, string $logger = '', array $php = [])
     {
         $this->log = $this->path('error.log');
         $page = $this->frontController();
@@ -38,7 +39,7 @@ final class BuiltInHost extends Assert
             $code = preg_replace('/Sapi::run\((.*)\)/', $run, (string) file_get_contents($page));
             file_put_contents($page, $code);
         }
-        $this->address = substr($this->startBuiltIn($page), \strlen('http://'), -\strlen('/page'));
+        $this->address = substr($this->startBuiltIn($page, $php), \strlen('http://'), -\strlen('/page'));
     }
 
     public function stop(): void

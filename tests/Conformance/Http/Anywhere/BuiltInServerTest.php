@@ -6,6 +6,8 @@ namespace Spindle\Tests\Conformance\Http\Anywhere;
 
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\AfterClass;
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Text;
@@ -89,6 +91,17 @@ final class BuiltInServerTest extends AppContract
                 ),
             'the log has it',
         );
+    }
+
+    #[RequiresPhpExtension('zlib')]
+    #[TestWith(['zlib.output_compression=On'])]
+    #[TestWith(['output_handler=ob_gzhandler'])]
+    public function testASettingThatCompressesOutputDoesNotChangeTheBody(string $setting): void
+    {
+        $this->own = new BuiltInHost(php: ['-d', $setting]);
+        foreach (['/stream' => 'one,two', '/teapot' => 'short and stout'] as $target => $body) {
+            self::assertSame($body, (string) $this->ask('GET', $target, ['Accept-Encoding' => 'gzip'])->getBody());
+        }
     }
 
     private function address(): string
