@@ -271,6 +271,44 @@ final class ForkedServerTest extends TidyTestCase
         ];
     }
 
+    public function testAForkThatWaitsInTheEventLoopSendsNoBytesOfItsProcess(): void
+    {
+        self::assertSame([\SIGKILL, true], Host::call(self::class . '::sendInFork', timeout: 20));
+    }
+
+    /** @return array{int, bool} signal that has ended the fork, and whether the client has received each byte once */
+    public static function sendInFork(): array
+    {
+        $body = implode(' ', range(1, 2_000_000)); // does not fit into the buffers of the kernel
+        $server = new HttpServer(static fn(): ResponseInterface => Response::text($body));
+        [$address] = $server->start('127.0.0.1:0');
+        $client = self::request($address, connection: 'keep-alive');
+        Eventually::holds(
+            static fn(): bool => $server->statistics()->answeredRequests === [200 => 1],
+            'the server has begun to send',
+        );
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            pcntl_alarm(5);
+            Eventually::holds(static fn(): bool => false, 'the fork is killed', 10);
+        }
+        stream_set_blocking($client, false);
+        $received = '';
+        while (pcntl_waitpid($fork, $status, \WNOHANG) === 0) { // room in the buffers wakes the fork
+            $received .= stream_get_contents($client);
+        }
+        Eventually::holds(static function () use ($client, &$received, $server): bool {
+            $received .= stream_get_contents($client);
+
+            return $server->statistics()->sendingResponses === 0;
+        }, 'the server has sent all');
+        $server->kill();
+        $received .= stream_get_contents($client);
+        \assert(\is_int($status));
+
+        return [(int) pcntl_wtermsig($status), strstr($received, "\r\n\r\n") === "\r\n\r\n{$body}"];
+    }
+
     public function testAForkHasNoBackgroundWorkOfItsProcess(): void
     {
         self::assertSame([0, 1], Host::call(self::class . '::forkDuringBackgroundWork', timeout: 20));
@@ -343,11 +381,11 @@ final class ForkedServerTest extends TidyTestCase
     }
 
     /** @return resource */
-    private static function request(string $address, string $target = '/')
+    private static function request(string $address, string $target = '/', string $connection = 'close')
     {
         $client = stream_socket_client($address);
         \assert($client !== false);
-        fwrite($client, "GET {$target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        fwrite($client, "GET {$target} HTTP/1.1\r\nHost: localhost\r\nConnection: {$connection}\r\n\r\n");
 
         return $client;
     }

@@ -186,7 +186,10 @@ final class Transport
         $this->sending = true;
         $this->flush();
         if ($this->sending) {
-            $this->writeWatcher ??= EventLoop::onWritable($this->stream, $this->trySend(...));
+            $this->writeWatcher ??= EventLoop::onWritable($this->stream, function (): void {
+                Service::killIfAnyForked(); // before bytes are sent that the parent process sends too
+                $this->trySend();
+            });
         }
 
         return !$this->sending && !$this->broken;
