@@ -36,6 +36,15 @@ final class ForkedSockets
         $libc->close($null);
     }
 
+    /** Detaches all streams of this process that use TLS. */
+    public static function detachTls(): void
+    {
+        self::detach(array_values(array_filter(
+            get_resources('stream'),
+            static fn($stream): bool => isset(stream_get_meta_data($stream)['crypto']),
+        )));
+    }
+
     /** @return array<string, int> descriptor numbers by link target */
     private static function descriptors(): array
     {

@@ -21,6 +21,7 @@ use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\HttpClientOptions;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Client\SymfonyClient;
+use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
 use Spindle\Tests\EndsInTime;
@@ -47,7 +48,11 @@ final class ForkedClientTest extends TestCase
     use OwnDirectory;
     use ServesHttp;
 
+    /** @var list<object> */
+    private static array $kept = [];
+
     #[TestWith(['exit'])]
+    #[TestWith(['exit after serving'])]
     #[TestWith(['drop'])]
     #[TestWith(['kill'])]
     #[TestWith(['request'])]
@@ -387,6 +392,12 @@ final class ForkedClientTest extends TestCase
         $client = new HttpClient(new HttpClientOptions(request: $options));
         $response = $client->get("{$url}/slow");
         $port = (string) $client->get("{$url}/port")->getBody();
+        if ($how === 'exit after serving') {
+            $server = new HttpServer(static fn(): Response => Response::text('answered'));
+            [$address] = $server->start('127.0.0.1:0');
+            (new HttpClient())->get(str_replace('tcp:', 'http:', $address));
+            self::$kept = [$server, $client, $response]; // exit() does not destroy them
+        }
         $fork = pcntl_fork();
         if ($fork === 0) {
             match ($how) {
