@@ -349,6 +349,21 @@ final class SupervisorInAScriptTest extends ServeTestCase
         self::assertSame($pid, $this->get()->body);
     }
 
+    public function testAProcessSendsALongResponseAlthoughTheScriptHasServedBefore(): void
+    {
+        $this->app('return static fn() => Spindle\Http\Response::text(str_repeat("x", 10_000_000));');
+        $this->serveInScript(<<<'PHP'
+            $server = new Spindle\Http\HttpServer(static fn() => Spindle\Http\Response::text('answered'));
+            [$address] = $server->start('127.0.0.1:0');
+            $client = new Spindle\Http\Client\HttpClient();
+            $client->request('GET', str_replace('tcp:', 'http:', $address))->getBody()->getContents();
+            $client->close();
+            $server->close();
+            PHP);
+
+        self::assertSame(10_000_000, \strlen($this->get()->body));
+    }
+
     public function testAProcessRunsItsDestructorsAlthoughTheScriptHasServedBefore(): void
     {
         $this->app(<<<'PHP'

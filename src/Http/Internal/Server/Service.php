@@ -282,7 +282,7 @@ final class Service implements FileDescriptors
 
     public static function killIfAnyForked(): void
     {
-        foreach (self::$answeredOnExit ?? [] as $service => $_) {
+        foreach (self::hasOwnServer() ? [] : self::$answeredOnExit ?? [] as $service => $_) {
             $service->killIfForked();
         }
     }
@@ -299,13 +299,25 @@ final class Service implements FileDescriptors
 
     private static function onShutdown(): void
     {
-        $isFork = $isServer = false; // a process of a Supervisor is both
-        foreach (self::$answeredOnExit ?? [] as $service => $pid) {
+        $isFork = false;
+        foreach (self::$answeredOnExit ?? [] as $service => $_) {
             $isFork = $isFork || $service->isInFork();
-            $isServer = $isServer || $pid === getmypid();
             $service->isInFork() ? $service->detachConnections() : $service->answerWith500();
         }
-        $isFork && !$isServer ? ForkEnd::skipDestructors() : null;
+        $isFork && !self::hasOwnServer() ? ForkEnd::skipDestructors() : null;
+    }
+
+    /** Returns whether this process has its own server. A process of a Supervisor has one, and is also a fork. */
+    private static function hasOwnServer(): bool
+    {
+        $pid = getmypid();
+        foreach (self::$answeredOnExit ?? [] as $serverPid) {
+            if ($serverPid === $pid) {
+                return true;
+            }
+        }
+
+        return false;
     }
 
     private function answerWith500(): void
