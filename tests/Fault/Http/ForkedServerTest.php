@@ -293,7 +293,7 @@ final class ForkedServerTest extends TidyTestCase
             Eventually::holds(static fn(): bool => false, 'the fork is killed', 10);
         }
         stream_set_blocking($client, false);
-        $received = '';
+        [$received, $status] = ['', 0];
         while (pcntl_waitpid($fork, $status, \WNOHANG) === 0) { // room in the buffers wakes the fork
             $received .= stream_get_contents($client);
         }

@@ -228,6 +228,39 @@ final class SupervisorFaultsTest extends ServeTestCase
         );
     }
 
+    public function testAForkThatWaitsRunsNoHandlerOfItsProcess(): void
+    {
+        $this->serve(<<<'PHP'
+            return static function (Psr\Http\Message\ServerRequestInterface $request): Spindle\Http\Response {
+                if ($request->getUri()->getPath() === '/fork') {
+                    if (pcntl_fork() === 0) {
+                        touch(__DIR__ . '/forked');
+                        Amp\delay(60);
+                    }
+                    pcntl_wait($status);
+
+                    return Spindle\Http\Response::text((string) getmypid());
+                }
+                touch(__DIR__ . '/handling');
+                while (!file_exists(__DIR__ . '/go')) {
+                    Amp\delay(0.005);
+                }
+                file_put_contents(__DIR__ . '/done', getmypid() . "\n", FILE_APPEND);
+
+                return Spindle\Http\Response::text('done');
+            };
+            PHP, ['--processes', '1']);
+        $waiting = $this->client()->get('/');
+        Eventually::holds(fn(): bool => file_exists($this->path('handling')), 'the handler waits');
+        $forking = $this->client()->get('/fork');
+        Eventually::holds(fn(): bool => file_exists($this->path('forked')), 'the fork runs');
+        touch($this->path('go'));
+
+        self::assertSame('done', $waiting->response()->body);
+        self::assertSame([$forking->response()->body], Text::lines($this->path('done')));
+        $this->awaitLogged('The handler of GET /fork forked process ');
+    }
+
     #[RequiresPhpExtension('sockets')]
     public function testAResponseWithoutALengthIsIncompleteWhenItsProcessIsKilled(): void
     {

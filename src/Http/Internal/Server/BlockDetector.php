@@ -62,6 +62,7 @@ final class BlockDetector
     /** Ends the measurement of the current fiber's code, because the fiber is about to wait, or to run other code. */
     public function handleWait(): void
     {
+        $this->service->killIfForked(); // before the event loop resumes handlers of the parent process
         if ($this->timer === null) {
             return;
         }

@@ -257,7 +257,7 @@ final class Service implements FileDescriptors
         if (!$this->isInFork()) {
             return;
         }
-        $pid = (int) getmypid();
+        [$pid, $this->pid] = [(int) getmypid(), null]; // no second call if the logger suspends
         $name = RequestName::current();
         $handler = match (true) {
             $name !== '' => "The handler of {$name}",
@@ -266,7 +266,7 @@ final class Service implements FileDescriptors
         };
         // In another fiber, because a logger may suspend, and the fork must not run its event loop.
         (new \Fiber($this->logger->error(...)))->start(
-            '{handler} forked process {pid}, which was killed because it did not end with exit() or pcntl_exec()',
+            '{handler} forked process {pid}, which got SIGKILL because it did not end with exit() or pcntl_exec()',
             ['handler' => $handler, 'pid' => $pid],
         );
         Signals::send($pid, \SIGKILL);
@@ -276,7 +276,7 @@ final class Service implements FileDescriptors
     public static function endBlockMeasurements(): void
     {
         foreach (self::$answeredOnExit ?? [] as $service => $_) {
-            $service->blocks->handleWait();
+            $service->isInFork() ? null : $service->blocks->handleWait();
         }
     }
 
