@@ -95,9 +95,7 @@ final class QueueClient
      *
      * @param list<Job> $jobs
      *
-     * @throws QueueFullException       when the engine is out of memory
-     * @throws PayloadTooLargeException when the engine does not accept the first job, because it is too large
-     * @throws BrokerException
+     * @throws QueueFullException|PayloadTooLargeException|BrokerException as from {@see Broker::submit()}
      */
     public function send(array $jobs, OutcomeReceiver $waiter): int
     {

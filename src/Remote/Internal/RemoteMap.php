@@ -59,7 +59,6 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     private int $readCount = 0;
     private int $arrivedCount = 0;
     private bool $isAbandoned = false;
-
     private bool $isClosed = false;
 
     /** @var array<string, BrokerRefusedException|JobCancelledException|null> why a job has no outcome, by job id */
@@ -72,7 +71,6 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     private ?\Throwable $abortReason = null;
 
     private readonly MapStreams $streams;
-
     private readonly Condition $changed;
 
     /** Reads the map's input. A failure of the input or of a submission is thrown after the last outcome. */
