@@ -19,6 +19,10 @@ final class Upload
     /** Seconds to wait after a read has returned no bytes. Other fibers can run in this time. */
     private const EMPTY_READ_PAUSE = 0.001;
 
+    /** @var \WeakMap<StreamInterface, true>|null bodies that were read, and that perhaps have a stream filter */
+    private static ?\WeakMap $filtered = null;
+
+    private bool $mayHaveFilters = false;
     private bool $isComplete = false;
     private bool $isAborted = false;
     private bool $hasRead = false;
@@ -47,16 +51,18 @@ final class Upload
 
             return $upload;
         }
-        UnreadableBodyException::guard(static fn() => self::ensureUnread($body));
+        UnreadableBodyException::guard($upload->claim(...));
         $connection->isUploading = true;
         EventLoop::queue($connection->uploadFiber->run(...), $upload->run(...));
 
         return $upload;
     }
 
-    private static function ensureUnread(StreamInterface $body): void
+    private function claim(): void
     {
-        if (!$body->isSeekable() && !SingleReader::claim($body)) {
+        $this->mayHaveFilters = StreamSize::mayHaveFilters($this->body);
+        $isExclusive = $this->mayHaveFilters || !$this->body->isSeekable();
+        if ($isExclusive && !SingleReader::claim($this->body)) {
             throw new \LogicException('another request sends it; create a new body for each request');
         }
     }
@@ -81,7 +87,8 @@ final class Upload
             $this->sendJoined();
             $this->connection->fail($failure); // closes the connection, so that the server sees an incomplete request
         } finally {
-            if ($this->sent === 0 || $this->isComplete) { // the rest of a partly sent stream is not the whole body
+            // Otherwise, the rest of the stream is not the whole body.
+            if ($this->sent === 0 || $this->isComplete || $this->body->isSeekable()) {
                 SingleReader::release($this->body, $this->hasRead);
             }
             $this->connection->endUpload();
@@ -100,6 +107,10 @@ final class Upload
                 continue;
             }
             $this->sent += \strlen($bytes);
+            if ($this->mayHaveFilters) {
+                self::$filtered ??= new \WeakMap();
+                self::$filtered[$this->body] = true;
+            }
             if ($this->size !== null && $this->sent > $this->size) {
                 $this->connection->send(substr($bytes, 0, $this->ensureGrown($this->size) - $this->sent));
                 break;
@@ -115,6 +126,11 @@ final class Upload
         if ($this->size !== null && $this->sent < $this->size) {
             throw new \LengthException(
                 "it ends after {$this->sent} bytes, but its declared size is {$this->size} bytes",
+            );
+        }
+        if ($this->sent === 0 && isset(self::$filtered[$this->body])) {
+            throw new \LogicException(
+                'it was already read, and its stream filter can\'t be reset; create a new body for each request',
             );
         }
         if ($this->size === null) {

@@ -41,6 +41,12 @@ final class StreamSize
         return \is_string($uri) && str_starts_with($uri, 'php://filter');
     }
 
+    /** Returns whether a stream has perhaps a filter. PHP can't reset some filters, so a second read may fail. */
+    public static function mayHaveFilters(StreamInterface $stream): bool
+    {
+        return self::hasFilters() && !self::isCertain((array) $stream->getMetadata());
+    }
+
     public static function hasFilters(): bool
     {
         return get_resources('stream filter') !== [];

@@ -11,6 +11,7 @@ use GuzzleHttp\Exception\RequestException;
 use GuzzleHttp\HandlerStack;
 use GuzzleHttp\Psr7\BufferStream;
 use GuzzleHttp\Psr7\FnStream;
+use GuzzleHttp\Psr7\InflateStream;
 use GuzzleHttp\Psr7\StreamWrapper as GuzzleStreamWrapper;
 use GuzzleHttp\Psr7\Utils;
 use Nyholm\Psr7\Request;
@@ -22,6 +23,7 @@ use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\StreamInterface;
 use Psr\Http\Message\UploadedFileInterface;
 use Revolt\EventLoop;
 use Spindle\Http\Client\ClientClosedException;
@@ -761,6 +763,45 @@ final class HttpClientTest extends TestCase
         );
         self::assertCount(1, $failures);
         self::assertSame('0', (string) $http->request('GET', $this->url())->getBody());
+    }
+
+    #[TestWith(['inflated'])]
+    #[TestWith(['filtered'])]
+    public function testAFilteredFileIsSentOnlyOnce(string $kind): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            $size = \strlen((string) $request->getBody());
+
+            return str_ends_with($request->getUri()->getPath(), 'again')
+                ? Response::redirect('/', 307)
+                : Response::text((string) $size);
+        });
+        $path = $this->file('body.gz', (string) gzencode(random_bytes(3_000_000)));
+        $open = static function () use ($kind, $path): StreamInterface {
+            $file = Streams::open($path, 'r');
+            if ($kind === 'inflated') {
+                return new InflateStream(Utils::streamFor($file));
+            }
+            stream_filter_append($file, 'zlib.inflate', \STREAM_FILTER_READ, ['window' => 31]);
+
+            return Utils::streamFor($file);
+        };
+        $http = $this->http();
+        $body = $open();
+        $send = fn(): string => (string) $http->request('POST', $this->url(), body: $body)->getBody();
+        [$failures, $answers] = awaitAll([async($send), async($send)]);
+        $failures[] = self::thrown(InvalidRequestException::class, $send);
+        $follow = new RequestOptions(maxRedirects: 1);
+        $failures[] = self::thrown(
+            InvalidRequestException::class,
+            fn() => $http->request('POST', "{$this->url()}again", body: $open(), options: $follow),
+        );
+
+        self::assertSame(['3000000'], array_values($answers));
+        self::assertCount(3, $failures);
+        foreach ($failures as $failure) {
+            self::assertStringContainsString('; create a new body for each request', $failure->getMessage());
+        }
     }
 
     public function testABodyThatNoRequestHasReadIsSentAgain(): void
