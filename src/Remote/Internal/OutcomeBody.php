@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
+use Spindle\Command\PortableCommand;
 use Spindle\Remote\InvalidSignatureException;
 use Spindle\Remote\JobCancelledException;
 use Spindle\Remote\PayloadTooLargeException;
@@ -50,7 +51,7 @@ final class OutcomeBody
         return $head['items'] ?? ($head['attempts'] === 0 ? null : $head['attempts'] - 1);
     }
 
-    /** @param string $bytes as {@see \Spindle\Command\PortableCommand} encodes the outcome */
+    /** @param string $bytes as {@see PortableCommand} encodes the outcome */
     public static function ofCommand(int $attempts, string $bytes): string
     {
         return pack('CV', self::COMMAND, $attempts) . $bytes;
@@ -78,6 +79,17 @@ final class OutcomeBody
     {
         // A caller of an older version ignores the number of attempts, and would misread a new kind as a result.
         return pack('CV', self::TOO_LARGE, $itemCount === null ? 0 : $itemCount + 1) . $tooLarge->getMessage();
+    }
+
+    /** Returns an outcome in place of one that the engine does not accept. A command gets a result with an error. */
+    public static function replacement(string $outcome, ResultTooLargeException $tooLarge): string
+    {
+        /** @var array{kind: int, attempts: int} $head */
+        $head = unpack('Ckind/Vattempts', $outcome);
+
+        return $head['kind'] === self::COMMAND
+            ? self::ofCommand($head['attempts'], PortableCommand::encodeError($tooLarge->getMessage()))
+            : self::tooLarge($tooLarge, self::itemCount($outcome));
     }
 
     /**

@@ -167,7 +167,8 @@ final class SettlementFactory
     {
         [$id, $claim] = [$settlement->id, $settlement->claimNumber];
         $tooLarge = ResultTooLargeException::of($id, \strlen($settlement->frame), $this->maxResultBytes);
-        $outcome = OutcomeBody::tooLarge($tooLarge, null);
+        $large = $this->keys->open(FrameKind::Outcome, $this->queue, $id, $settlement->frame);
+        $outcome = OutcomeBody::replacement($large, $tooLarge);
         $frame = $this->keys->seal(FrameKind::Outcome, $this->queue, $id, $claim, $outcome);
         $reason = $this->reasonJson($tooLarge->getMessage(), 0);
 

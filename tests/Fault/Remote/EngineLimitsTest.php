@@ -4,12 +4,18 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Remote;
 
+use Amp\Future;
 use Amp\TimeoutCancellation;
 use PHPUnit\Framework\Attributes\TestWith;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Command\CommandPoolOptions;
+use Spindle\Command\CommandResult;
 use Spindle\Remote\Job;
 use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\QueueFullException;
 use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteCommands;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\RemoteOptions;
 use Spindle\Remote\ResultTooLargeException;
@@ -79,6 +85,29 @@ final class EngineLimitsTest extends TidyTestCase
 
         self::assertSame(5, $executor->submit(static fn(): int => 5)->await(new TimeoutCancellation(20.0)));
         self::assertSame(1, $this->statistics()['dead']);
+    }
+
+    public function testOnlyTheCommandFailsWhoseOutputIsTooLargeAfterTheLimitOfTheEngineWasLowered(): void
+    {
+        $redis = $this->engine();
+        $transport = new RemoteCommands(new RedisBroker($redis->url()), $this->queue(), self::keys());
+        $this->agentAt($redis->url(), $this->queue(), 2);
+        [$started, $go] = [$this->path('started'), $this->path('go')];
+        $large = "touch {$started}; while [ ! -e {$go} ]; do sleep 0.01; done; head -c 2000000 /dev/zero";
+        $other = "until [ -e {$go} ]; do sleep 0.01; done; echo 1";
+        $pool = new CommandPool(2, options: new CommandPoolOptions(transport: $transport));
+        $commands = [Command::shell($large), Command::shell($other)];
+        /** @var Future<array{CommandResult, CommandResult}> $results */
+        $results = async(static fn(): array => iterator_to_array($pool->run($commands)));
+        $this->waitForFile($started);
+        $redis->command('CONFIG', 'SET', 'proto-max-bulk-len', '1mb');
+        touch($go);
+        [$failed, $other] = $results->await(new TimeoutCancellation(20.0));
+
+        self::assertStringContainsString('proto-max-bulk-len', (string) $failed->error);
+        self::assertSame(1, $failed->attempts);
+        self::assertSame("1\n", $other->stdout());
+        $transport->close();
     }
 
     public function testManyResultsOrJobsThatAreTooMuchForOneRequestArrive(): void
