@@ -212,7 +212,7 @@ final class JobOutbox
         $offset = 0;
         foreach ($batch as $i => [, $jobs, , $accepted]) {
             if ($offset >= $result->accepted && $result->refusal instanceof PayloadTooLargeException) {
-                return \array_slice($batch, $i);
+                return $i > 0 ? \array_slice($batch, $i) : throw $result->refusal;
             }
             if (!$accepted->isCompleted()) { // otherwise, abandon() has already failed this call
                 // Only ids that callers give to dispatch() can be in conflict. A dispatch() call submits one job.

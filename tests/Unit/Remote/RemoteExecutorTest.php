@@ -234,6 +234,21 @@ final class RemoteExecutorTest extends TestCase
         self::assertSame(['submit', 'submit', 'cancel'], $calls);
     }
 
+    public function testABrokerMayReportThatTheFirstJobIsTooLarge(): void
+    {
+        $broker = self::createStub(Broker::class);
+        $broker->method('submit')->willReturnOnConsecutiveCalls(
+            new SubmitResult(0, refusal: PayloadTooLargeException::of(9, 8)),
+            new SubmitResult(1),
+        );
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+        $refused = Async::run(static fn(): string => $executor->dispatch('time', 'refused'));
+        $accepted = Async::run(static fn(): string => $executor->dispatch('time', 'accepted'));
+
+        self::thrown(PayloadTooLargeException::class, $refused->await(...));
+        self::assertSame('accepted', $accepted->await());
+    }
+
     public function testAFullEngineDoesNotHideThatAnAnswerWasLost(): void
     {
         $checks = [];
