@@ -28,18 +28,14 @@ use Spindle\Postgres\Internal\RowObjects;
  */
 final class Result implements \IteratorAggregate, \Countable
 {
-    /**
-     * @internal
-     *
-     * @param int<0, max> $count number of rows
-     * @param int $affectedRows number of rows that the statement wrote or returned
-     */
-    public function __construct(
-        private readonly ?Columns $columns,
-        private readonly Exchange $rows,
-        private readonly int $count,
-        public readonly int $affectedRows,
-    ) {}
+    /** Number of rows that the statement wrote or returned. */
+    public readonly int $affectedRows;
+
+    /** @internal */
+    public function __construct(private readonly ?Columns $columns, private readonly Exchange $rows)
+    {
+        $this->affectedRows = $rows->affectedRows();
+    }
 
     /** @return list<string> names of the columns */
     public function columnNames(): array
@@ -50,7 +46,7 @@ final class Result implements \IteratorAggregate, \Countable
     /** Returns the number of rows in the result: 0 for a statement that only writes. */
     public function count(): int
     {
-        return $this->count;
+        return $this->rows->rowCount;
     }
 
     /**
@@ -122,10 +118,10 @@ final class Result implements \IteratorAggregate, \Countable
      */
     public function one(): ?array
     {
-        if ($this->count > 1) {
-            throw UnexpectedResultException::rows($this->count);
+        if ($this->rows->rowCount > 1) {
+            throw UnexpectedResultException::rows($this->rows->rowCount);
         }
-        if ($this->columns === null || $this->count === 0) {
+        if ($this->columns === null || $this->rows->rowCount === 0) {
             return null;
         }
         if ($this->columns->duplicateName !== null) {
@@ -142,15 +138,15 @@ final class Result implements \IteratorAggregate, \Countable
      */
     public function value(): mixed
     {
-        if ($this->count > 1) {
-            throw UnexpectedResultException::rows($this->count);
+        if ($this->rows->rowCount > 1) {
+            throw UnexpectedResultException::rows($this->rows->rowCount);
         }
 
         if ($this->columns === null || $this->columns->names === []) {
             throw UnexpectedResultException::noColumns();
         }
 
-        return $this->count === 0 ? null : $this->rows->first($this->columns, [0])[0];
+        return $this->rows->rowCount === 0 ? null : $this->rows->first($this->columns, [0])[0];
     }
 
     /**

@@ -23,7 +23,9 @@ final class ConnectionSessionTest extends TestCase
         $session = self::createStub(Session::class);
         $session->method('isOpen')->willReturn(true);
         $session->method('transactionStatus')->willReturn('T');
-        $session->method('query')->willReturn(new Result(null, new Exchange(), 0, 7));
+        $update = new Exchange();
+        $update->tag = 'UPDATE 7';
+        $session->method('query')->willReturn(new Result(null, $update));
         $held = new ConnectionSession($session, isTransaction: true);
         $file = (string) tempnam(sys_get_temp_dir(), 'log');
         $before = (string) \ini_get('error_log');

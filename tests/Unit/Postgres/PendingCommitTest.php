@@ -154,7 +154,7 @@ final class PendingCommitTest extends TestCase
 
     private function answer(): void
     {
-        $this->answer->complete(new Result(null, new Exchange(), 0, 0));
+        $this->answer->complete(new Result(null, new Exchange()));
     }
 
     private function warn(string $warning): void

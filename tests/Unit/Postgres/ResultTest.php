@@ -45,7 +45,7 @@ final class ResultTest extends TestCase
             range(1, 1_000),
         );
         $named = array_map(static fn(array $list): array => array_combine(['a', 'b', 'c'], $list), $lists);
-        $result = self::of(['a' => self::INT, 'b' => self::TEXT, 'c' => self::BOOL], $rows($texts), 1_000);
+        $result = self::of(['a' => self::INT, 'b' => self::TEXT, 'c' => self::BOOL], $rows($texts));
 
         self::assertSame($named, $result->all());
         self::assertSame($named, iterator_to_array($result));
@@ -59,7 +59,7 @@ final class ResultTest extends TestCase
     #[DataProvider('forms')]
     public function testOneReturnsTheOnlyRow(\Closure $rows): void
     {
-        $result = self::of(['a' => self::INT, 'b' => self::TEXT], $rows([['1', null]]), 1);
+        $result = self::of(['a' => self::INT, 'b' => self::TEXT], $rows([['1', null]]));
 
         self::assertSame(['a' => 1, 'b' => null], $result->one());
         self::assertSame(1, $result->value());
@@ -69,7 +69,7 @@ final class ResultTest extends TestCase
     #[DataProvider('forms')]
     public function testNoRowIsNull(\Closure $rows): void
     {
-        $result = self::of(['a' => self::INT], $rows([]), 0);
+        $result = self::of(['a' => self::INT], $rows([]));
 
         self::assertSame(
             [null, null, [], [], []],
@@ -81,7 +81,7 @@ final class ResultTest extends TestCase
     #[DataProvider('forms')]
     public function testValuesThatAreNotReadAreNotDecoded(\Closure $rows): void
     {
-        $result = self::of(['a' => self::INT, 'b' => self::INTERVAL], $rows([['1', 'nonsense'], ['2', null]]), 2);
+        $result = self::of(['a' => self::INT, 'b' => self::INTERVAL], $rows([['1', 'nonsense'], ['2', null]]));
 
         self::assertCount(2, $result);
         self::assertThrows(ProtocolException::class, $result->all(...));
@@ -90,7 +90,7 @@ final class ResultTest extends TestCase
         self::assertThrows(ProtocolException::class, static fn(): array => iterator_to_array($result));
         self::assertSame(
             1,
-            self::of(['a' => self::INT, 'b' => self::INTERVAL], $rows([['1', 'nonsense']]), 1)->value(),
+            self::of(['a' => self::INT, 'b' => self::INTERVAL], $rows([['1', 'nonsense']]))->value(),
         );
     }
 
@@ -98,8 +98,8 @@ final class ResultTest extends TestCase
     #[DataProvider('forms')]
     public function testUnexpectedRowsAndColumnsAreReported(\Closure $rows): void
     {
-        $two = self::of(['a' => self::INT], $rows([['1'], ['2']]), 2);
-        $twice = self::of(['a' => self::INT, 'b' => self::INT], $rows([['1', '2']]), 1, ['a', 'a']);
+        $two = self::of(['a' => self::INT], $rows([['1'], ['2']]));
+        $twice = self::of(['a' => self::INT, 'b' => self::INT], $rows([['1', '2']]), ['a', 'a']);
         foreach ([
             'the result has 2' => [$two->one(...), $two->value(...)],
             '"a"' => [$twice->one(...), $twice->all(...)],
@@ -117,7 +117,9 @@ final class ResultTest extends TestCase
 
     public function testAStatementWithoutRowsHasNone(): void
     {
-        $result = new Result(null, new Exchange(), 0, 7);
+        $update = new Exchange();
+        $update->tag = 'UPDATE 7';
+        $result = new Result(null, $update);
 
         self::assertSame(
             [7, [], 0, [], [], [], null],
@@ -142,7 +144,6 @@ final class ResultTest extends TestCase
         $result = self::of(
             ['kind' => self::TEXT, 'first_name' => self::TEXT, 'id' => self::INT],
             $rows([['b', 'Ada', '1'], ['a', null, '2']]),
-            2,
         );
 
         self::assertEquals(
@@ -156,8 +157,8 @@ final class ResultTest extends TestCase
         $class = (new class {
             public function __construct(public ?string $userId = null, public ?string $user_id = null) {}
         })::class;
-        $both = self::of(['user_id' => self::TEXT, 'userId' => self::TEXT], self::atOnce([['snake', 'camel']]), 1);
-        $one = self::of(['user_id' => self::TEXT], self::atOnce([['snake']]), 1);
+        $both = self::of(['user_id' => self::TEXT, 'userId' => self::TEXT], self::atOnce([['snake', 'camel']]));
+        $one = self::of(['user_id' => self::TEXT], self::atOnce([['snake']]));
 
         self::assertEquals([new $class('camel', 'snake')], $both->mapTo($class));
         self::assertEquals([new $class(null, 'snake')], $one->mapTo($class));
@@ -184,7 +185,7 @@ final class ResultTest extends TestCase
                 foreach ($chunks as $chunk) {
                     $rows->add(self::padded($chunk), $chunk === $bytes ? 1 : 2);
                 }
-                $result = self::of($columns, $rows, $rows->rowCount);
+                $result = self::of($columns, $rows);
                 self::assertThrows(ProtocolException::class, $result->allNumeric(...), $name);
             }
         }
@@ -224,17 +225,11 @@ final class ResultTest extends TestCase
 
     /**
      * @param array<string, int> $columns types by name
-     * @param int<0, max> $count
      * @param list<string>|null $names other names for the columns
      */
-    private static function of(array $columns, Exchange $rows, int $count, ?array $names = null): Result
+    private static function of(array $columns, Exchange $rows, ?array $names = null): Result
     {
-        return new Result(
-            new Columns($names ?? array_keys($columns), array_values($columns), new Types()),
-            $rows,
-            $count,
-            $count,
-        );
+        return new Result(new Columns($names ?? array_keys($columns), array_values($columns), new Types()), $rows);
     }
 
     /** @param class-string<\Throwable> $class */

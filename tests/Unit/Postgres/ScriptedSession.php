@@ -57,7 +57,7 @@ final class ScriptedSession implements Session
         $this->tag = $sql;
         $this->status = \in_array($sql, ['COMMIT', 'ROLLBACK'], true) ? 'I' : $this->status;
 
-        return new Result(null, new Exchange(), 0, 0);
+        return new Result(null, new Exchange());
     }
 
     public function stream(string $sql, array $parameters, ?Cancellation $cancellation): \Generator

@@ -180,7 +180,7 @@ final class Exchange
             );
         }
 
-        return new Result($columns, $this, $this->rowCount, $this->affectedRows());
+        return new Result($columns, $this);
     }
 
     public function affectedRows(): int

@@ -76,7 +76,7 @@ final readonly class Portal
                     $rows = $exchange->take();
                     $this->pipeline->pause(false);
                     $known ??= $rows->rowCount > 0 ? $columns() : null;
-                    foreach (new Result($known, $rows, $rows->rowCount, 0) as $row) {
+                    foreach (new Result($known, $rows) as $row) {
                         yield $index++ => $row;
                     }
                 } while ($exchange->chunks !== [] || !$exchange->done);
