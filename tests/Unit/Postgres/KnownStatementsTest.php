@@ -216,10 +216,10 @@ final class KnownStatementsTest extends TestCase
     {
         $counts = new PoolCounters();
         foreach ([0.0, 0.001, 0.0011, 0.3, 5.0, 5.1, 1e9] as $seconds) {
-            $counts->countWait($seconds);
+            $counts->waits->add($seconds);
         }
         $precision = (string) ini_set('precision', '17'); // as in some php.ini files
-        $waits = $counts->waits();
+        $waits = $counts->waits->statistics('wait_seconds');
         ini_set('precision', $precision);
 
         self::assertSame(

@@ -19,21 +19,10 @@ final class PoolCounters
 
     public int $lost = 0;
 
-    private readonly Histogram $waits;
+    public readonly Histogram $waits;
 
     public function __construct()
     {
         $this->waits = new Histogram(self::BOUNDS);
-    }
-
-    public function countWait(float $seconds): void
-    {
-        $this->waits->add($seconds);
-    }
-
-    /** @return array<string, int|float> a histogram in the form that {@see \Spindle\Statistics} describes */
-    public function waits(): array
-    {
-        return $this->waits->statistics('wait_seconds');
     }
 }

@@ -182,7 +182,7 @@ final class SessionPool implements SessionLender
             'timed_out_total' => $this->counts->timedOut,
             'opened_total' => $this->counts->opened,
             'lost_total' => $this->counts->lost,
-            ...$this->counts->waits(),
+            ...$this->counts->waits->statistics('wait_seconds'),
         ];
     }
 
@@ -648,7 +648,7 @@ final class SessionPool implements SessionLender
         $waiter->pooled = $pooled;
         $pooled->lend($waiter->isExclusive, $waiter->cost);
         ++$this->counts->acquired;
-        $this->counts->countWait((hrtime(true) - $waiter->since) / 1e9);
+        $this->counts->waits->add((hrtime(true) - $waiter->since) / 1e9);
         if ($waiter->sql !== null) {
             try {
                 $waiter->isSent = $pooled->session->send($waiter->exchange, $waiter->sql, $waiter->parameters);
