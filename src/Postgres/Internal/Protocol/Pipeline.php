@@ -264,7 +264,12 @@ final class Pipeline
             $this->outbox->add($bytes);
         }
         if ($isOnly) {
-            $this->startExpecting();
+            if ($this->readTimeout !== null) {
+                $this->readTimeoutStart = hrtime(true);
+            }
+            if (!$this->isExpectingAnswers) {
+                $this->startExpecting();
+            }
         } elseif ($this->isPaused) {
             // The answer to this exchange arrives after the rows of a streamed exchange, so reading must go on.
             $this->pause(false);
@@ -473,12 +478,6 @@ final class Pipeline
     /** Keeps the event loop running for answers, and starts the read timeout. */
     private function startExpecting(): void
     {
-        if ($this->readTimeout !== null) {
-            $this->readTimeoutStart = hrtime(true);
-        }
-        if ($this->isExpectingAnswers) {
-            return;
-        }
         $this->isExpectingAnswers = true;
         EventLoop::reference($this->readable);
         self::$keptAlive[spl_object_id($this)] = $this;
