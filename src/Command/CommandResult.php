@@ -106,20 +106,11 @@ final class CommandResult
     /** @internal Returns a copy with an error about the command's input or output; the same object for null. */
     public function withError(?string $error): self
     {
-        return $error === null || $error === $this->error ? $this : new self(
-            $this->key,
-            $this->command,
-            $this->exitCode === 0 ? null : $this->exitCode,
-            $this->signal,
-            $this->timedOut,
-            $this->cancelled,
-            $error,
-            $this->startedAt,
-            $this->duration,
-            $this->attempts,
-            $this->output,
-            $this->errors,
-        );
+        return $error === null || $error === $this->error ? $this : new self(...[
+            ...get_object_vars($this),
+            'exitCode' => $this->exitCode === 0 ? null : $this->exitCode,
+            'error' => $error,
+        ]);
     }
 
     /** @internal Returns whether the result has open temporary files that {@see moveOutput()} would close. */

@@ -76,17 +76,7 @@ final class AgentOptions
     /** Returns a copy with other options for the workers. */
     public function withPool(WorkerPoolOptions $pool): self
     {
-        return new self(
-            $pool,
-            $this->lease,
-            $this->heartbeat,
-            $this->leaseMargin,
-            $this->outcomeRetention,
-            $this->maxResultBytes,
-            $this->stopTimeout,
-            $this->leaseGuard,
-            $this->maxDeadLetters,
-            $this->deadLetterRetention,
-        );
+        // @phpstan-ignore argument.type (the names and types are those of the constructor)
+        return new self(...[...get_object_vars($this), 'pool' => $pool]);
     }
 }

@@ -37,16 +37,7 @@ final class Thrown
 
     public function withMessage(string $message): self
     {
-        return new self(
-            $this->class,
-            $this->types,
-            $message,
-            $this->code,
-            $this->file,
-            $this->line,
-            $this->trace,
-            $this->previous,
-        );
+        return $this->with(message: $message);
     }
 
     /**
@@ -57,16 +48,17 @@ final class Thrown
      */
     public function shortened(int $bytes = 8192): self
     {
-        return new self(
-            $this->class,
-            $this->types,
-            Excerpt::of($this->message, $bytes),
-            \is_string($this->code) ? Excerpt::of($this->code, $bytes) : $this->code,
-            $this->file,
-            $this->line,
-            \array_slice($this->trace, 0, intdiv($bytes, 128)),
-            $bytes < 512 ? null : $this->previous?->shortened(intdiv($bytes, 2)),
+        return $this->with(
+            message: Excerpt::of($this->message, $bytes),
+            code: \is_string($this->code) ? Excerpt::of($this->code, $bytes) : $this->code,
+            trace: \array_slice($this->trace, 0, intdiv($bytes, 128)),
+            previous: $bytes < 512 ? null : $this->previous?->shortened(intdiv($bytes, 2)),
         );
+    }
+
+    private function with(mixed ...$changes): self
+    {
+        return new self(...[...get_object_vars($this), ...$changes]); // @phpstan-ignore argument.type (named arguments)
     }
 
     /** @param int $depth maximum exceptions in the chain, including this one */

@@ -57,7 +57,7 @@ final class Batch
     }
 
     /** Returns a batch of the tasks from index $from to $to - 1. Adds $attempts and $crashes to those of this batch. */
-    public function slice(int $from, int $to, int $attempts = 0, int $crashes = 0): self
+    public function slice(int $from, int $to, int $attempts = 0, int $crashes = 0, ?float $postponedSince = null): self
     {
         return new self(
             $this->source,
@@ -69,7 +69,7 @@ final class Batch
             $this->crashes + $crashes,
             $this->bytesEach,
             $this->integers,
-            $this->postponedSince,
+            $postponedSince ?? $this->postponedSince,
         );
     }
 
@@ -81,20 +81,7 @@ final class Batch
     /** Returns a batch with this task. The number of attempts stays the same. */
     public function postpone(int $index): self
     {
-        $task = $this->slice($index, $index + 1);
-
-        return new self(
-            $task->source,
-            $task->first,
-            $task->tasks,
-            $task->keys,
-            $task->packed,
-            $task->attempt,
-            $task->crashes,
-            $task->bytesEach,
-            $task->integers,
-            $this->postponedSince ?? Clock::now(),
-        );
+        return $this->slice($index, $index + 1, postponedSince: $this->postponedSince ?? Clock::now());
     }
 
     /** Returns the input key of a map's task; null for a submission. */
