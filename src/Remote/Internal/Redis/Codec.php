@@ -194,38 +194,19 @@ final class Codec
     /** @return MailboxMessage|null null for an unknown kind of message, such as one of a later version of Spindle */
     public static function decodeMessage(string $packed): ?MailboxMessage
     {
-        switch ($packed[0] ?? '') {
-            case 'w':
-                return new MailboxMessage(jobsAvailable: true);
-            case 'd':
-                $at = 1;
+        $at = 1;
 
-                return new MailboxMessage(nextDueIn: self::readInteger($packed, $at) / 1000);
-            case 'r':
-                return new MailboxMessage(outcomes: self::decodeStringsById($packed, 1));
-            case 'c':
-                $at = 1;
-                $id = self::readId($packed, $at);
-
-                return new MailboxMessage(cancelled: [$id => self::readInteger($packed, $at)]);
-            case 'i':
-                $at = 1;
-
-                return new MailboxMessage(items: [self::readId($packed, $at)]);
-            case 't':
-                $at = 1;
-
-                return new MailboxMessage(taken: [self::readId($packed, $at)]);
-            case 'p':
-                return new MailboxMessage(reports: self::decodeStringsById($packed, 1));
-            case 'l':
-                $at = 1;
-                $agent = self::readId($packed, $at);
-
-                return new MailboxMessage(lostAgents: [$agent => self::readInteger($packed, $at)]);
-            default:
-                return null;
-        }
+        return match ($packed[0] ?? '') {
+            'w' => new MailboxMessage(jobsAvailable: true),
+            'd' => new MailboxMessage(nextDueIn: self::readInteger($packed, $at) / 1000),
+            'r' => new MailboxMessage(outcomes: self::decodeStringsById($packed, $at)),
+            'c' => new MailboxMessage(cancelled: [self::readId($packed, $at) => self::readInteger($packed, $at)]),
+            'i' => new MailboxMessage(items: [self::readId($packed, $at)]),
+            't' => new MailboxMessage(taken: [self::readId($packed, $at)]),
+            'p' => new MailboxMessage(reports: self::decodeStringsById($packed, $at)),
+            'l' => new MailboxMessage(lostAgents: [self::readId($packed, $at) => self::readInteger($packed, $at)]),
+            default => null,
+        };
     }
 
     /** @return array<string, string> frames or JSON texts by job id, from the offset $at to the end of $packed */

@@ -113,12 +113,8 @@ final class EngineSettings
         } catch (BrokerRefusedException|EngineError) {
             return [];
         }
-        $settings = [];
         $namesAndValues = \is_array($answer) ? array_values(array_filter($answer, \is_string(...))) : [];
-        for ($i = 1; $i < \count($namesAndValues); $i += 2) {
-            $settings[$namesAndValues[$i - 1]] = $namesAndValues[$i];
-        }
 
-        return $settings;
+        return array_column(array_chunk($namesAndValues, 2), 1, 0);
     }
 }

@@ -322,34 +322,24 @@ final class RedisConnection
 
     private function toException(EngineError $error): \RuntimeException
     {
-        $where = (string) $this->address;
+        $message = $error->getMessage();
+        $refusal = match (true) {
+            $error->kind === 'NOAUTH'
+                => ["it requires a password, and its address has none ({$message})", self::PASSWORD_ADVICE],
+            $error->kind === 'WRONGPASS'
+                || str_contains($message, 'invalid password')
+                || str_contains($message, 'AUTH <password>')
+                => ["it does not accept the user or the password ({$message})", self::PASSWORD_ADVICE],
+            $error->kind === 'NOPERM'
+                || str_contains($message, 'The user executing the script ')
+                || str_contains($message, 'ACL failure in script') => [$message, $this->permissionAdvice($message)],
+            default => null,
+        };
 
         return match (true) {
-            $error->kind === 'NOAUTH' => BrokerRefusedException::at(
-                $where,
-                "it requires a password, and its address has none ({$error->getMessage()})",
-                self::PASSWORD_ADVICE,
-                $error,
-            ),
-            $error->kind === 'WRONGPASS'
-                || str_contains($error->getMessage(), 'invalid password')
-                || str_contains($error->getMessage(), 'AUTH <password>')
-                => BrokerRefusedException::at(
-                    $where,
-                    "it does not accept the user or the password ({$error->getMessage()})",
-                    self::PASSWORD_ADVICE,
-                    $error,
-                ),
-            $error->kind === 'NOPERM'
-                || str_contains($error->getMessage(), 'The user executing the script ')
-                || str_contains($error->getMessage(), 'ACL failure in script')
-                => BrokerRefusedException::at(
-                    $where,
-                    $error->getMessage(),
-                    $this->permissionAdvice($error->getMessage()),
-                    $error,
-                ),
-            $error->isTemporary() => BrokerUnavailableException::at($where, $error->explanation(), $error),
+            $refusal !== null => BrokerRefusedException::at((string) $this->address, $refusal[0], $refusal[1], $error),
+            $error->isTemporary()
+                => BrokerUnavailableException::at((string) $this->address, $error->explanation(), $error),
             default => $error,
         };
     }
