@@ -11,7 +11,6 @@ use Spindle\Internal\NotCopyable;
 use Spindle\Lifecycle;
 use Spindle\Remote\Internal\PendingRemoteCommand;
 use Spindle\Remote\Internal\QueueClient;
-use Spindle\Remote\Internal\QueueName;
 use Spindle\Worker\ExecutorClosedException;
 
 /**
@@ -57,13 +56,7 @@ final class RemoteCommands implements CommandTransport, Lifecycle
         if ($options->onReport !== null) {
             throw new \ValueError('RemoteOptions::$onReport is for tasks only, because commands send no reports');
         }
-        $this->client = new QueueClient(
-            $broker,
-            QueueName::check($queue),
-            $keys ?? SigningKeys::fromEnvironment(),
-            new JobRetryPolicy(1, $maxCrashes),
-            $options,
-        );
+        $this->client = new QueueClient($broker, $queue, $keys, new JobRetryPolicy(1, $maxCrashes), $options);
     }
 
     /**

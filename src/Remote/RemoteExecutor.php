@@ -14,7 +14,6 @@ use Spindle\Internal\NotCopyable;
 use Spindle\Internal\UnreadResults;
 use Spindle\Remote\Internal\JobBody;
 use Spindle\Remote\Internal\QueueClient;
-use Spindle\Remote\Internal\QueueName;
 use Spindle\Remote\Internal\RemoteMap;
 use Spindle\Remote\Internal\RemoteSubmission;
 use Spindle\Worker\Executor;
@@ -54,13 +53,7 @@ final class RemoteExecutor implements Executor
         RemoteOptions $options = new RemoteOptions(),
     ) {
         LoadedFiles::record();
-        $this->client = new QueueClient(
-            $broker,
-            QueueName::check($queue),
-            $keys ?? SigningKeys::fromEnvironment(),
-            $retryPolicy,
-            $options,
-        );
+        $this->client = new QueueClient($broker, $queue, $keys, $retryPolicy, $options);
     }
 
     /**

@@ -43,11 +43,12 @@ final class QueueClient
     public function __construct(
         Broker $broker,
         public readonly string $queue,
-        SigningKeys $keys,
+        ?SigningKeys $keys,
         JobRetryPolicy $retryPolicy,
         public readonly RemoteOptions $options,
     ) {
-        $this->codec = new JobCodec($queue, $keys, $retryPolicy, $options);
+        QueueName::check($queue);
+        $this->codec = new JobCodec($queue, $keys ?? SigningKeys::fromEnvironment(), $retryPolicy, $options);
         $this->brokerClient = BrokerClient::of($broker);
         $this->activity = new RemoteActivity(MissingAgentWarning::of($options->logger, $queue));
     }
