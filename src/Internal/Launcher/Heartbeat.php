@@ -40,9 +40,7 @@ final class Heartbeat
     public function __construct(LauncherProcess $launcher)
     {
         $weak = \WeakReference::create($launcher);
-        $check = static function () use ($weak): void {
-            $weak->get()?->check();
-        };
+        $check = static fn() => $weak->get()?->check();
         $this->timerId = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(self::CHECK_INTERVAL, $check)));
     }
 

@@ -73,9 +73,7 @@ final class LauncherProcess
         // Loads classes that onWritable() needs. Later, PHP may have no free descriptor for the files of these classes.
         EventLoop::cancel(EventLoop::onWritable($this->child->stdin, static fn() => null));
         $weak = \WeakReference::create($this);
-        $read = static function () use ($weak): void {
-            $weak->get()?->read();
-        };
+        $read = static fn() => $weak->get()?->read();
         $this->readCallbackId = EventLoop::unreference(EventLoop::onReadable($this->child->stdout, $read));
         $this->heartbeat = new Heartbeat($this);
     }
@@ -307,15 +305,11 @@ final class LauncherProcess
             $this->written = 0;
         }
         if ($this->unsent === '') {
-            if ($this->writeCallbackId !== null) {
-                EventLoop::cancel($this->writeCallbackId);
-                $this->writeCallbackId = null;
-            }
+            LoopCallback::cancel($this->writeCallbackId);
         } elseif ($this->writeCallbackId === null) {
             $weak = \WeakReference::create($this);
-            $this->writeCallbackId = EventLoop::onWritable($this->child->stdin, static function () use ($weak): void {
-                $weak->get()?->write();
-            });
+            $write = static fn() => $weak->get()?->write();
+            $this->writeCallbackId = EventLoop::onWritable($this->child->stdin, $write);
         }
     }
 

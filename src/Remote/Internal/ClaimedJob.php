@@ -9,6 +9,7 @@ use Amp\DeferredCancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Clock;
+use Spindle\Internal\LoopCallback;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Delivery;
 
@@ -164,10 +165,7 @@ final class ClaimedJob implements Cancellation
     public function stopTimeLimit(): void
     {
         $this->timeLeft = null;
-        if ($this->timeLimit !== null) {
-            EventLoop::cancel($this->timeLimit);
-            $this->timeLimit = null;
-        }
+        LoopCallback::cancel($this->timeLimit);
     }
 
     /** Pauses the time limit until {@see resumeTimeLimit()} has been called as often as this method. */

@@ -390,11 +390,10 @@ final class SharedQueue implements LastRequests
      */
     private function updateLookupTimer(): void
     {
-        if (!$this->waiters->isEmpty() && $this->lookupTimer === null) {
-            $this->lookupTimer = EventLoop::repeat(self::LOOKUP_INTERVAL, $this->lookUpAll(...));
-        } elseif ($this->waiters->isEmpty() && $this->lookupTimer !== null) {
-            EventLoop::cancel($this->lookupTimer);
-            $this->lookupTimer = null;
+        if ($this->waiters->isEmpty()) {
+            LoopCallback::cancel($this->lookupTimer);
+        } else {
+            $this->lookupTimer ??= EventLoop::repeat(self::LOOKUP_INTERVAL, $this->lookUpAll(...));
         }
     }
 }

@@ -114,13 +114,8 @@ final class HostedContext implements Context, ContextEvents
         }
         $this->link?->send(WorkerProtocol::frame(WorkerProtocol::KILL, $id, pack('V', self::SIGTERM)));
         $this->requestedEnds[$id] ??= ++$this->sequence;
-        $this->timers[$id] ??= WeakTimer::after(
-            $this->gracePeriod,
-            $this,
-            static function (self $context) use ($id): void {
-                $context->forceEnd($id);
-            },
-        );
+        $forceEnd = static fn(self $context) => $context->forceEnd($id);
+        $this->timers[$id] ??= WeakTimer::after($this->gracePeriod, $this, $forceEnd);
     }
 
     private function forceEnd(int $id): void

@@ -373,8 +373,7 @@ final class WorkerHandle
 
     private function endIn(float $seconds): void
     {
-        $this->timers[] = WeakTimer::after($seconds, $this, static function (self $worker): void {
-            $worker->group->context->end($worker->id);
-        });
+        $end = static fn(self $worker) => $worker->group->context->end($worker->id);
+        $this->timers[] = WeakTimer::after($seconds, $this, $end);
     }
 }

@@ -277,11 +277,7 @@ final class WorkerLink implements FrameHandler
             return;
         }
         $weak = \WeakReference::create($this);
-        $this->writing = EventLoop::unreference(EventLoop::onWritable(
-            $this->stream,
-            static function () use ($weak): void {
-                $weak->get()?->write();
-            },
-        ));
+        $write = static fn() => $weak->get()?->write();
+        $this->writing = EventLoop::unreference(EventLoop::onWritable($this->stream, $write));
     }
 }

@@ -96,9 +96,8 @@ final class WorkerListener
         $this->socket = $socket;
         stream_set_blocking($socket, false);
         $weak = \WeakReference::create($this);
-        $this->accepting = EventLoop::unreference(EventLoop::onReadable($socket, static function () use ($weak): void {
-            $weak->get()?->accept();
-        }));
+        $accept = static fn() => $weak->get()?->accept();
+        $this->accepting = EventLoop::unreference(EventLoop::onReadable($socket, $accept));
     }
 
     public function __destruct()
@@ -166,17 +165,15 @@ final class WorkerListener
         $weak = \WeakReference::create($this);
         $link = new WorkerLink($stream, self::MAX_GREETING_BYTES);
         $link->listen(
-            static function (int $type, int $number, string $bytes, int $at, int $length) use ($weak, $id): void {
-                $weak->get()?->greet($id, $type, $number, substr($bytes, $at, $length));
-            },
+            static fn(int $type, int $number, string $bytes, int $at, int $length)
+                => $weak->get()?->greet($id, $type, $number, substr($bytes, $at, $length)),
             static function () use ($weak, $id): void {
                 $weak->get()?->removeStranger($id);
             },
             self::MAX_GREETING_BYTES,
         );
-        $timer = WeakTimer::after(self::GREETING_TIMEOUT, $this, static function (self $listener) use ($id): void {
-            $listener->removeStranger($id)?->close();
-        });
+        $close = static fn(self $listener) => $listener->removeStranger($id)?->close();
+        $timer = WeakTimer::after(self::GREETING_TIMEOUT, $this, $close);
         $this->strangers[$id] = [$link, $timer, (int) hrtime(true)];
         $link->readAll(); // a worker has usually sent its greeting by now
     }
