@@ -336,7 +336,7 @@ final class TaskDispatcher implements PoolEvents
             $batch = $worker->firstBatch();
             $done = $this->outcomes->receive($worker, $bytes, $at, $length);
             if ($done === null) {
-                $this->workers->endForInvalidResults($worker);
+                $worker->disconnect('The worker sent results of tasks that it does not have');
             } elseif ($done && $batch !== null && $worker->firstBatch() === $batch) {
                 $this->batchDone($worker, $batch);
             } elseif ($worker->sharedFlags === null && $batch !== null) {

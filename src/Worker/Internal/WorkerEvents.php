@@ -18,9 +18,6 @@ interface WorkerEvents
     /** Called when a worker gets no more tasks from now on, because it is stopping or is being ended. */
     public function startedToEnd(): void;
 
-    /** Called when a connection has ended. `$protocolError` says how the worker violated the protocol, or is null. */
-    public function disconnected(WorkerHandle $worker, ?string $protocolError): void;
-
     public function received(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void;
 
     public function printed(string $bytes, bool $isError): void;

@@ -226,6 +226,13 @@ final class WorkerHandle
             $this->group->context->end($this->id);
             // A thread that waits for a frame ends only when a frame arrives. So the pool sends a STOP frame.
             $this->link?->send(WorkerProtocol::frame(WorkerProtocol::STOP, 0));
+    /** Closes the connection of a worker that violates the protocol. Ends the worker, and ignores further frames. */
+    public function disconnect(string $protocolError): void
+    {
+        $this->link?->close();
+        $this->disconnected($protocolError);
+    }
+
         }
     }
 

@@ -77,16 +77,11 @@ final class WorkerStartup
         $weak = \WeakReference::create($this);
 
         $listener = new WorkerListener(
-            static function (WorkerLink $link, int $type, int $id, string $greeting) use ($weak): void {
-                $weak->get()?->onGreeted($link, $type, $id, $greeting);
-            },
-            static function (string $why) use ($weak): void {
-                $weak->get()?->failAll(WorkerStartException::impossible($why));
-            },
+            static fn(WorkerLink $link, int $type, int $id, string $greeting)
+                => $weak->get()?->onGreeted($link, $type, $id, $greeting),
+            static fn(string $why) => $weak->get()?->failAll(WorkerStartException::impossible($why)),
         );
-        $listener->onDestroyed = static function () use ($weak): void {
-            $weak->get()?->events->destroyed();
-        };
+        $listener->onDestroyed = static fn() => $weak->get()?->events->destroyed();
 
         return $listener;
     }
@@ -106,50 +101,18 @@ final class WorkerStartup
         /** @var array{pid: int, hasSharedMemory: int} $fields */
         $fields = unpack('Vpid/ChasSharedMemory', $greeting);
         $worker->pid = $fields['pid'];
+        $isMemoryMissing = $fields['hasSharedMemory'] === 1 && $worker->sharedFlags === null;
         $worker->sharedFlags = $fields['hasSharedMemory'] === 1 ? SharedFlags::open($worker->sharedMemoryKey) : null;
+        // A worker that has failed to start has removed its memory. The pool still has to receive the failure. Without
+        // the memory of a ready worker, the pool could not see which tasks have started.
         $events = $this->events;
         $receive = static fn(int $type, int $number, string $bytes, int $at, int $length)
-            => $events->received($worker, $type, $number, $bytes, $at, $length);
-        $link->listen(
-            $fields['hasSharedMemory'] === 1 && $worker->sharedFlags === null
-                ? self::endingWhenReady($receive, $link, $worker, $events)
-                : $receive,
-            static fn(?string $protocolError) => $events->disconnected($worker, $protocolError),
-            $this->settings->maxResultBytes + WorkerProtocol::MAX_BESIDE_RESULT_BYTES,
-            WorkerProtocol::MAGIC,
-        );
+            => $isMemoryMissing && $type === WorkerProtocol::READY
+                ? $worker->disconnect('The pool could not open the shared memory of the worker')
+                : $events->received($worker, $type, $number, $bytes, $at, $length);
+        $maxFrameBytes = $this->settings->maxResultBytes + WorkerProtocol::MAX_BESIDE_RESULT_BYTES;
+        $link->listen($receive, $worker->disconnected(...), $maxFrameBytes, WorkerProtocol::MAGIC);
         $link->setBudget($this->settings->budget);
-    }
-
-    /**
-     * Returns a receiver for a worker whose shared memory this process cannot open. A worker that has failed to start
-     * removes the memory. So the receiver passes on the worker's frames, which may report that failure. If the worker
-     * becomes ready, the receiver ends the worker, because the pool could not see which tasks have started.
-     *
-     * @param \Closure(int, int, string, int, int): void $receive
-     *
-     * @return \Closure(int, int, string, int, int): void
-     */
-    private static function endingWhenReady(
-        \Closure $receive,
-        WorkerLink $link,
-        WorkerHandle $worker,
-        WorkerEvents $events,
-    ): \Closure {
-        return static function (
-            int $type,
-            int $number,
-            string $bytes,
-            int $at,
-            int $length,
-        ) use ($receive, $link, $worker, $events): void {
-            if ($type === WorkerProtocol::READY) {
-                $link->close();
-                $events->disconnected($worker, 'The pool could not open the shared memory of the worker');
-            } else {
-                $receive($type, $number, $bytes, $at, $length);
-            }
-        };
     }
 
     /** Fails the start of each worker that has not connected, because this process can accept no connection. */

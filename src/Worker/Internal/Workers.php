@@ -150,13 +150,6 @@ final class Workers implements WorkerEvents
         }
     }
 
-    /** Ends a worker that sent results of tasks that it does not have. Ignores further frames of the worker. */
-    public function endForInvalidResults(WorkerHandle $worker): void
-    {
-        $worker->link?->close();
-        $worker->disconnected('The worker sent results of tasks that it does not have');
-    }
-
     /** Called when a worker has nothing to do. Stops the worker if it must be replaced or the pool has too many. */
     public function becameIdle(WorkerHandle $worker): void
     {
@@ -280,11 +273,6 @@ final class Workers implements WorkerEvents
     public function destroyed(): void
     {
         $this->pool->destroyed();
-    }
-
-    public function disconnected(WorkerHandle $worker, ?string $protocolError): void
-    {
-        $worker->disconnected($protocolError);
     }
 
     private function becameReady(WorkerHandle $worker, string $payload): void
