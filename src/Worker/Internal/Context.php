@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-use Spindle\LauncherException;
 use Spindle\Worker\WorkerStartException;
 
 /** Starts and ends workers as processes, forks or threads, and reports to {@see ContextEvents} how they ended. */
@@ -16,7 +15,7 @@ interface Context
      *
      * @param array<string, mixed> $settings settings for {@see Process\WorkerBoot}
      *
-     * @throws LauncherException|WorkerStartException
+     * @throws WorkerStartException
      */
     public function start(int $id, #[\SensitiveParameter] array $settings): void;
 

@@ -7,7 +7,6 @@ namespace Spindle\Worker\Internal;
 use Revolt\EventLoop;
 use Spindle\Internal\Launcher\Process\ProcessTree;
 use Spindle\Internal\WeakTimer;
-use Spindle\LauncherException;
 use Spindle\Worker\WorkerStartException;
 
 /** Runs workers as forks or threads of one process, the host. A {@see ProcessContext} starts and ends the host. */
@@ -261,10 +260,8 @@ final class HostedContext implements Context, ContextEvents
     {
         try {
             $this->start($id, $settings);
-        } catch (LauncherException|WorkerStartException $failure) {
-            $this->events->onNotStarted($id, $failure instanceof WorkerStartException
-                ? $failure
-                : WorkerStartException::impossible($failure->getMessage(), $failure));
+        } catch (WorkerStartException $failure) {
+            $this->events->onNotStarted($id, $failure);
         }
     }
 

@@ -9,6 +9,7 @@ use Spindle\Internal\Launcher\LauncherProcess;
 use Spindle\Internal\Launcher\LauncherProtocol as LauncherProtocol;
 use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\Internal\UnlinkedFile;
+use Spindle\LauncherException;
 use Spindle\Worker\WorkerStartException;
 
 /** Runs each worker in a separate PHP process. A launcher process starts and ends these processes. */
@@ -147,9 +148,14 @@ final class ProcessContext implements Context, LauncherEvents
     /** Does nothing, because {@see end()} and {@see drain()} have no effect in a fork. */
     public function onFork(): void {}
 
+    /** @throws WorkerStartException */
     private function launch(): LauncherProcess
     {
-        $launcher = new LauncherProcess($this->php, 'auto', UnlinkedFile::prefix(sys_get_temp_dir()), $this);
+        try {
+            $launcher = new LauncherProcess($this->php, 'auto', UnlinkedFile::prefix(sys_get_temp_dir()), $this);
+        } catch (LauncherException $failure) {
+            throw WorkerStartException::impossible($failure->getMessage(), $failure);
+        }
         $launcher->queue(LauncherProtocol::frame(
             LauncherProtocol::CONFIGURE,
             0,

@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Spindle\Internal\WeakTimer;
-use Spindle\LauncherException;
 use Spindle\Worker\WorkerStartException;
 
 /** Starts workers. The id in the greeting of an incoming connection shows which worker has connected. */
@@ -28,7 +27,7 @@ final class WorkerStartup
      * @param int $id a number that no other worker of the pool has had
      * @param int $siblings size of the pool; a pool that a task creates divides the usable CPUs by this number
      *
-     * @throws LauncherException|WorkerStartException
+     * @throws WorkerStartException
      */
     public function start(int $id, WorkerGroup $group, int $siblings): WorkerHandle
     {
@@ -101,11 +100,11 @@ final class WorkerStartup
         /** @var array{pid: int, hasSharedMemory: int} $fields */
         $fields = unpack('Vpid/ChasSharedMemory', $greeting);
         $worker->pid = $fields['pid'];
-        $isMemoryMissing = $fields['hasSharedMemory'] === 1 && $worker->sharedFlags === null;
         $worker->sharedFlags = $fields['hasSharedMemory'] === 1 ? SharedFlags::open($worker->sharedMemoryKey) : null;
+        $isMemoryMissing = $fields['hasSharedMemory'] === 1 && $worker->sharedFlags === null;
+        $events = $this->events;
         // A worker that has failed to start has removed its memory. The pool still has to receive the failure. Without
         // the memory of a ready worker, the pool could not see which tasks have started.
-        $events = $this->events;
         $receive = static fn(int $type, int $number, string $bytes, int $at, int $length)
             => $isMemoryMissing && $type === WorkerProtocol::READY
                 ? $worker->disconnect('The pool could not open the shared memory of the worker')

@@ -9,7 +9,6 @@ use Spindle\Internal\IsolatedCall;
 use Spindle\Internal\LoopCallback;
 use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
-use Spindle\LauncherException;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
@@ -140,12 +139,12 @@ final class Workers implements WorkerEvents
     {
         try {
             for (; $count > 0 && !$this->closed; --$count) { // the logger may have closed the pool
-                $this->startOne();
+                $group = $this->group();
+                $worker = $group->startup->start(++$this->lastId, $group, $this->size);
+                $this->workers[$worker->id] = $group->workers[$worker->id] = $worker;
+                $this->log('Worker {id} was started', ['id' => $worker->id]);
             }
-        } catch (LauncherException|WorkerStartException $failure) {
-            $failure = $failure instanceof WorkerStartException
-                ? $failure
-                : WorkerStartException::impossible($failure->getMessage(), $failure);
+        } catch (WorkerStartException $failure) {
             $this->hasOthers() ? $this->backoff->pause() : $this->pool->startFailed($failure);
         }
     }
@@ -213,15 +212,6 @@ final class Workers implements WorkerEvents
             $this->release($worker);
             $worker->sharedFlags = null;
         }
-    }
-
-    /** @throws LauncherException|WorkerStartException */
-    private function startOne(): void
-    {
-        $group = $this->group();
-        $worker = $group->startup->start(++$this->lastId, $group, $this->size);
-        $this->workers[$worker->id] = $group->workers[$worker->id] = $worker;
-        $this->log('Worker {id} was started', ['id' => $worker->id]);
     }
 
     public function ended(WorkerHandle $worker): void
