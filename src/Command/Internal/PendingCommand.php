@@ -194,13 +194,9 @@ final class PendingCommand
     /** Returns whether the current fiber runs a callback for the output, or the iterator of the input. */
     public function callbackRunsInCurrentFiber(): bool
     {
-        foreach ($this->sinks as $sink) {
-            if ($sink->fiber->isCurrent()) {
-                return true;
-            }
-        }
+        $isCurrent = static fn(Sink $sink): bool => $sink->fiber->isCurrent();
 
-        return $this->feeder?->fiber->isCurrent() === true;
+        return array_filter($this->sinks, $isCurrent) !== [] || $this->feeder?->fiber->isCurrent() === true;
     }
 
     public function canRepeatInput(): bool

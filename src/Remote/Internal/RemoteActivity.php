@@ -67,13 +67,7 @@ final class RemoteActivity
 
     public function awaitsOutcomes(): bool
     {
-        foreach ($this->work as $work) {
-            if ($work->awaitsOutcome()) {
-                return true;
-            }
-        }
-
-        return false;
+        return array_filter($this->work, static fn(OutcomeReceiver $work): bool => $work->awaitsOutcome()) !== [];
     }
 
     public function end(OutcomeReceiver $work): void

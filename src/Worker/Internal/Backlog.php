@@ -51,13 +51,9 @@ final class Backlog
     /** Returns whether the task with the number `$task` of a map waits for the end of a retry delay. */
     public function isDelayed(Source $map, ?int $task): bool
     {
-        foreach ($this->delayed as $batch) {
-            if ($batch->source === $map && $batch->first === $task) {
-                return true;
-            }
-        }
+        $isMeant = static fn(Batch $batch): bool => $batch->source === $map && $batch->first === $task;
 
-        return false;
+        return array_filter($this->delayed, $isMeant) !== [];
     }
 
     /** Removes up to `$maxTasks` tasks of the first batch that may run. Returns the batches before it to their maps. */

@@ -65,12 +65,6 @@ enum SerializationKind
 
     private static function isEmptied(object $value): bool
     {
-        foreach (self::EMPTIED_CLASSES as $emptied) {
-            if (is_a($value, $emptied)) {
-                return true;
-            }
-        }
-
-        return false;
+        return array_filter(self::EMPTIED_CLASSES, static fn(string $class): bool => is_a($value, $class)) !== [];
     }
 }

@@ -63,13 +63,9 @@ final class Workers implements WorkerEvents
     /** Returns whether any generator task is running whose generator the caller has not released. */
     public function hasReader(): bool
     {
-        foreach ($this->workers as $worker) {
-            if ($worker->stream?->get() !== null) {
-                return true;
-            }
-        }
+        $isRead = static fn(WorkerHandle $worker): bool => $worker->stream?->get() !== null;
 
-        return false;
+        return array_filter($this->workers, $isRead) !== [];
     }
 
     /** Returns whether the pool has fewer workers than its size. Workers that are ending do not count. */
@@ -327,13 +323,9 @@ final class Workers implements WorkerEvents
 
     private function hasReady(): bool
     {
-        foreach ($this->workers as $worker) {
-            if ($worker->ready && !$worker->isEnding) {
-                return true;
-            }
-        }
+        $isReady = static fn(WorkerHandle $worker): bool => $worker->ready && !$worker->isEnding;
 
-        return false;
+        return array_filter($this->workers, $isReady) !== [];
     }
 
     private function release(WorkerHandle $worker): void
