@@ -59,13 +59,9 @@ final class InlineExecutor implements Executor
         $key = $this->key;
         $this->activity->mustBeOpen();
 
-        return InlineTask::start(
-            $this->activity,
-            static fn(): mixed => TaskCode::decode($code, $key)(),
-            null,
-            $this->onReport,
-            $cancellation,
-        );
+        $work = static fn(): mixed => TaskCode::decode($code, $key)();
+
+        return (new InlineTask($this->activity, $work, null, $this->onReport, $cancellation))->start();
     }
 
     /**

@@ -58,8 +58,8 @@ final class InlineMap implements InputConsumer
                 $argument = ValueSerializer::serialize($value, 'The argument' . ValueSerializer::keySuffix($key));
                 $next = $value = null;
                 $work = fn(): mixed => $this->task()(ValueSerializer::unserialize($argument, TaskCode::MISSING));
-                $result = fn(): mixed
-                    => InlineTask::start($this->activity, $work, $key, $this->onReport, $cancellation)->await();
+                $result = fn(): mixed => (new InlineTask($this->activity, $work, $key, $this->onReport, $cancellation))
+                    ->start()->await();
                 yield $key => $this->keepsFailures ? MapOutcome::of($result) : $result();
                 yield from OneWayGenerator::release();
                 $cancellation?->throwIfRequested();

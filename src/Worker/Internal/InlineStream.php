@@ -22,14 +22,10 @@ final class InlineStream implements ItemSource
     /**
      * @param DeferredCancellation $taskCancellation cancelled when the caller cancels the task, the executor is killed,
      *     or the reader releases the generator
-     * @param \Closure(\Throwable): \Throwable $convertFailure converts an exception of the task
-     * @param string $keySuffix text for messages with the key of the task's input, such as ' for "key"'; may be empty
+     * @param mixed $key key of the task's input in map()
      */
-    public function __construct(
-        private readonly DeferredCancellation $taskCancellation,
-        private readonly \Closure $convertFailure,
-        private readonly string $keySuffix,
-    ) {
+    public function __construct(private readonly DeferredCancellation $taskCancellation, private readonly mixed $key)
+    {
         $this->taken = new Condition();
     }
 
@@ -82,7 +78,7 @@ final class InlineStream implements ItemSource
             }
             $result = $this->hasReader() ? $items->getReturn() : null;
         } catch (\Throwable $thrown) {
-            $this->stream?->get()?->fail(fn(): \Throwable => ($this->convertFailure)($thrown));
+            $this->stream?->get()?->fail(fn(): \Throwable => InlineTask::failure($thrown, $this->key));
 
             return;
         }
@@ -97,7 +93,7 @@ final class InlineStream implements ItemSource
     private function send(array $item): bool
     {
         try {
-            $bytes = ValueSerializer::serialize($item, "The item{$this->keySuffix}");
+            $bytes = ValueSerializer::serialize($item, 'The item' . ValueSerializer::keySuffix($this->key));
         } catch (UnserializableException $refused) {
             $this->stream?->get()?->fail(static fn(): \Throwable => $refused);
 
@@ -114,10 +110,11 @@ final class InlineStream implements ItemSource
     private function sendResult(mixed $result): void
     {
         try {
-            $bytes = ValueSerializer::serialize($result, "The result{$this->keySuffix}");
+            $bytes = ValueSerializer::serialize($result, 'The result' . ValueSerializer::keySuffix($this->key));
             $this->stream?->get()?->finish(fn(): mixed => $this->value($bytes));
         } catch (\Throwable $refused) {
-            $failure = $refused instanceof UnserializableException ? $refused : ($this->convertFailure)($refused);
+            $isRefused = $refused instanceof UnserializableException;
+            $failure = $isRefused ? $refused : InlineTask::failure($refused, $this->key);
             $this->stream?->get()?->fail(static fn(): \Throwable => $failure);
         }
     }
@@ -132,7 +129,7 @@ final class InlineStream implements ItemSource
         try {
             return ValueSerializer::unserialize($bytes, TaskCode::MISSING);
         } catch (\Throwable $refused) {
-            throw ($this->convertFailure)($refused);
+            throw InlineTask::failure($refused, $this->key);
         }
     }
 }

@@ -27,10 +27,11 @@ final class InlineTask
     private readonly DeferredCancellation $taskCancellation;
 
     /**
-     * @param \Closure(): mixed             $work
+     * @param \Closure(): mixed $work decodes the task and calls it
+     * @param mixed $key key of the task's input in a call of map(); null for a submitted task
      * @param (\Closure(mixed): mixed)|null $onReport
      */
-    private function __construct(
+    public function __construct(
         private readonly InlineActivity $activity,
         private readonly \Closure $work,
         private readonly mixed $key,
@@ -44,27 +45,17 @@ final class InlineTask
     /**
      * Starts the task in a callback of the event loop. The future of a cancelled task fails when the task has ended.
      *
-     * @param \Closure(): mixed $work decodes the task and calls it
-     * @param mixed $key key of the task's input in a call of map(); null for a submitted task
-     * @param (\Closure(mixed): mixed)|null $onReport
-     *
      * @return Future<mixed>
      */
-    public static function start(
-        InlineActivity $activity,
-        \Closure $work,
-        mixed $key,
-        ?\Closure $onReport,
-        ?Cancellation $cancellation,
-    ): Future {
-        $task = new self($activity, $work, $key, $onReport, $cancellation);
-        $activity->beginTask($task);
+    public function start(): Future
+    {
+        $this->activity->beginTask($this);
         // A TaskContext belongs to a fiber. The loop's fibers also run other callbacks, which must not get the
         // TaskContext of this task. So the task gets a separate fiber.
-        $fiber = new \Fiber($task->run(...));
+        $fiber = new \Fiber($this->run(...));
         EventLoop::queue(static fn() => $fiber->start());
 
-        return $task->deferred?->getFuture() ?? throw new \LogicException('The task ended before its start');
+        return $this->deferred?->getFuture() ?? throw new \LogicException('The task ended before its start');
     }
 
     /** Fails the future, and requests the task's cancellation. A running task continues until it returns or throws. */
@@ -143,12 +134,7 @@ final class InlineTask
     /** @param \Generator<mixed, mixed, mixed, mixed> $items */
     private function stream(\Generator $items): void
     {
-        $key = $this->key;
-        $stream = new InlineStream(
-            $this->taskCancellation,
-            static fn(\Throwable $thrown): \Throwable => self::failure($thrown, $key),
-            ValueSerializer::keySuffix($key),
-        );
+        $stream = new InlineStream($this->taskCancellation, $this->key);
         $this->completed($stream->generator());
         $stream->run($items);
     }
@@ -170,7 +156,7 @@ final class InlineTask
     }
 
     /** Converts an exception of the task into the exception that a pool would throw for a task in a worker. */
-    private static function failure(\Throwable $thrown, mixed $key): \Throwable
+    public static function failure(\Throwable $thrown, mixed $key): \Throwable
     {
         return TaskOutcome::failure(WorkerProtocol::THROWN, ThrownFailure::pack($thrown), 1, $key);
     }
