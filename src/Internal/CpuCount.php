@@ -13,14 +13,16 @@ use Fidry\CpuCoreCounter\CpuCoreCounter;
  */
 final readonly class CpuCount
 {
+    private Cgroups $files;
+
     /**
      * @param string              $root    folder with proc/ and sys/
      * @param CpuCoreCounter|null $counter counter for systems whose affinity mask can't be read, such as macOS
      */
-    public function __construct(
-        private string $root = '/',
-        private ?CpuCoreCounter $counter = null,
-    ) {}
+    public function __construct(string $root = '/', private ?CpuCoreCounter $counter = null)
+    {
+        $this->files = new Cgroups($root);
+    }
 
     /** Returns the number of CPUs, at least 1. */
     public function usable(): int
@@ -28,7 +30,7 @@ final readonly class CpuCount
         $cpus = $this->affinity() ?? Warnings::suppressed(
             fn(): int => ($this->counter ?? new CpuCoreCounter())->getCountWithFallback(1),
         );
-        $quota = (new CgroupCpuQuota($this->root))->cpus();
+        $quota = $this->quota();
 
         return max(1, $quota === null ? $cpus : min($cpus, (int) ceil($quota)));
     }
@@ -36,12 +38,11 @@ final readonly class CpuCount
     /** Returns the number of online CPUs in the affinity mask, which can contain offline CPUs too; null if unknown. */
     private function affinity(): ?int
     {
-        $files = new Cgroups($this->root);
-        if (preg_match('/^Cpus_allowed_list:\s*([\d,-]+)$/m', $files->read('/proc/self/status'), $match) !== 1) {
+        if (preg_match('/^Cpus_allowed_list:\s*([\d,-]+)$/m', $this->files->read('/proc/self/status'), $match) !== 1) {
             return null;
         }
         $allowed = self::parseList($match[1]);
-        $online = self::parseList($files->read('/sys/devices/system/cpu/online'));
+        $online = self::parseList($this->files->read('/sys/devices/system/cpu/online'));
 
         return \count($online === [] ? $allowed : array_intersect_key($allowed, $online));
     }
@@ -56,5 +57,41 @@ final readonly class CpuCount
         }
 
         return $cpus;
+    }
+
+    /**
+     * Returns the smallest quota of this process's cgroups as a number of CPUs, such as 1.5; null without a quota.
+     * The kernel documents quotas in admin-guide/cgroup-v2 ("cpu.max") and scheduler/sched-bwc (v1).
+     */
+    private function quota(): ?float
+    {
+        $quotas = [];
+        foreach ($this->files->folders('cpu') as [$version, $folder]) {
+            $quotas[] = $version === 2 ? $this->quotaV2($folder) : $this->quotaV1($folder);
+        }
+        $quotas = array_filter($quotas, is_float(...));
+
+        return $quotas === [] ? null : min($quotas);
+    }
+
+    private function quotaV2(string $folder): ?float
+    {
+        return preg_match('/^(\d+) (\d+)$/', $this->files->read("{$folder}/cpu.max"), $max) === 1
+            ? self::ratio((int) $max[1], (int) $max[2])
+            : null;
+    }
+
+    private function quotaV1(string $folder): ?float
+    {
+        return self::ratio(
+            (int) $this->files->read("{$folder}/cpu.cfs_quota_us"),
+            (int) $this->files->read("{$folder}/cpu.cfs_period_us"),
+        );
+    }
+
+    /** Returns the quota in CPUs. Both parameters are in microseconds. In v1, a quota of -1 means no quota. */
+    private static function ratio(int $quota, int $period): ?float
+    {
+        return $quota > 0 && $period > 0 ? $quota / $period : null;
     }
 }
