@@ -44,7 +44,6 @@ final class WorkerPool implements Executor, Statistics
 
     private readonly TaskDispatcher $dispatcher;
     private readonly WorkerSettings $settings;
-    private readonly int $ownerPid;
 
     /**
      * @param int|null            $workers number of workers; null for the number of usable CPUs. In a task, null means
@@ -74,7 +73,6 @@ final class WorkerPool implements Executor, Statistics
             ['stream_socket_server'],
             ', or run the tasks in this process with an InlineExecutor',
         );
-        $this->ownerPid = (int) getmypid();
         $this->settings = $settings = new WorkerSettings($options);
         $this->dispatcher = new TaskDispatcher(
             $size,
@@ -87,7 +85,7 @@ final class WorkerPool implements Executor, Statistics
 
     public function __destruct()
     {
-        if ($this->ownerPid === getmypid()) {
+        if (!$this->dispatcher->isInFork()) {
             $this->dispatcher->release();
         }
     }
@@ -239,7 +237,7 @@ final class WorkerPool implements Executor, Statistics
 
     private function mustNotBeFork(): void
     {
-        if ($this->ownerPid !== getmypid()) {
+        if ($this->dispatcher->isInFork()) {
             throw ExecutorClosedException::forked();
         }
     }

@@ -209,6 +209,11 @@ final class PoolActivity
         $this->timeouts->close();
         unset(self::$busy[spl_object_id($this)]);
         $failure === null ? $this->waiting->wakeAll() : $this->waiting->failAll($failure);
+    public function isInFork(): bool
+    {
+        return $this->ownerPid !== getmypid();
+    }
+
     }
 
     private function isBusy(): bool
@@ -232,7 +237,7 @@ final class PoolActivity
 
     private function tick(): void
     {
-        if ($this->ownerPid !== getmypid()) {
+        if ($this->isInFork()) {
             $this->pool->failInFork();
         } elseif (!$this->isBusy()) {
             $this->ticks = false;

@@ -12,15 +12,11 @@ use Spindle\Worker\WorkerStartException;
  */
 final class WorkerReplacement
 {
-    private readonly int $ownerPid;
-
     public function __construct(
         private readonly Workers $workers,
         private readonly TaskTimeouts $timeouts,
         private readonly PoolActivity $activity,
-    ) {
-        $this->ownerPid = (int) getmypid();
-    }
+    ) {}
 
     /** Replaces outdated workers. Waiting tasks may fail in this call, so callers must add new tasks after the call. */
     public function replaceOutdated(): void
@@ -54,7 +50,7 @@ final class WorkerReplacement
      */
     private function replace(string $what, bool $mayMove): bool
     {
-        if ($this->ownerPid !== getmypid()) {
+        if ($this->activity->isInFork()) {
             return false;
         }
         foreach ($this->workers->all() as $worker) {
