@@ -24,7 +24,6 @@ final class OutcomeHandler
 
     public int $failedCount = 0;
 
-    /** Number of attempts that have failed because their worker crashed. */
     public int $crashedCount = 0;
 
     /** Number of generator tasks that have begun and have no outcome. Only this class changes this number. */
@@ -164,11 +163,12 @@ final class OutcomeHandler
             : $this->crashFailure($worker, $batch, $index, $wasRunning);
         ++$this->attemptCount;
         ++$this->failedCount;
-        $this->crashedCount += (int) ($failure instanceof WorkerCrashedException);
+        $isCrash = $failure instanceof WorkerCrashedException;
+        $this->crashedCount += (int) $isCrash;
         if ($worker->streamIndex === $index && $worker->streamBatch === $batch) {
             $this->endStream($worker)?->fail(static fn(): \Throwable => $failure);
-        } else {
-            $this->retryOrFail($batch, $index, $failure, $wasRunning && $failure instanceof WorkerCrashedException);
+        } elseif (!$this->retryIfAllowed($batch, $index, $failure, $wasRunning && $isCrash)) {
+            $batch->source->failed($batch, $index, $failure);
         }
     }
 
@@ -228,13 +228,6 @@ final class OutcomeHandler
         $this->pool->onSettled();
 
         return $stream;
-    }
-
-    private function retryOrFail(Batch $batch, int $index, \Throwable $failure, bool $crashed): void
-    {
-        if (!$this->retryIfAllowed($batch, $index, $failure, $crashed)) {
-            $batch->source->failed($batch, $index, $failure);
-        }
     }
 
     /** @return bool whether the task gets another attempt */

@@ -69,15 +69,12 @@ final class Worker
         $this->items = new ItemSender($link, $this->lifecycle, $this->results);
     }
 
-    /** Sets up output, exit report and SIGTERM handler, and creates the shared memory. */
-    public function attach(): void
+    /** Sets up output, exit report and SIGTERM handler. Returns whether the shared memory could be created. */
+    public function attach(): bool
     {
         $this->sharedMemory = $this->lifecycle->begin();
         $this->clock = $this->items->clock = $this->timed ? $this->sharedMemory : null;
-    }
 
-    public function hasSharedMemory(): bool
-    {
         return $this->sharedMemory !== null;
     }
 

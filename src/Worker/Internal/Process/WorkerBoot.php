@@ -224,8 +224,7 @@ final class WorkerBoot
             $settings['restoresState'],
             $isThread,
         );
-        $this->worker->attach();
-        $fields = pack('VC', getmypid(), $this->worker->hasSharedMemory() ? 1 : 0);
+        $fields = pack('VC', getmypid(), (int) $this->worker->attach());
         $link->greet(WorkerProtocol::HELLO, $settings['id'], $settings['secret'], $fields);
     }
 
