@@ -6,6 +6,7 @@ namespace Spindle\Command\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Command\CommandPoolOptions;
+use Spindle\Internal\Launcher\Process\WaitingJobs;
 use Spindle\Internal\LoopCallback;
 
 /**
@@ -17,8 +18,8 @@ final class DelayedStarts
     /** Interval of the timer that keeps the event loop running while commands wait in a paused pool. */
     private const PAUSED_SECONDS = 3600;
 
-    /** @var array<int, non-empty-array<int, PendingCommand>> waiting commands, by lane and id */
-    private array $lanes = [];
+    /** @var WaitingJobs<PendingCommand> */
+    private readonly WaitingJobs $waiting;
 
     /** Earliest time of the next start, in nanoseconds of the monotonic clock. */
     private int $nextStartAt = 0;
@@ -37,11 +38,12 @@ final class DelayedStarts
     public function __construct(private readonly float $delay, AttemptEvents $events)
     {
         $this->events = \WeakReference::create($events);
+        $this->waiting = new WaitingJobs();
     }
 
     public function add(PendingCommand $pending): void
     {
-        $this->lanes[$pending->lane][$pending->id] = $pending;
+        $this->waiting->add($pending);
         $this->schedule();
     }
 
@@ -61,7 +63,7 @@ final class DelayedStarts
         if ($this->starting?->launcher === null) {
             $this->starting = null; // the attempt has ended
         }
-        if ($this->starting === null && $this->lanes !== [] && $this->timerId === null) {
+        if ($this->starting === null && !$this->waiting->isEmpty() && $this->timerId === null) {
             $left = $this->isPaused
                 ? self::PAUSED_SECONDS
                 : max(0, $this->nextStartAt - (int) hrtime(true)) / 1e9;
@@ -87,11 +89,8 @@ final class DelayedStarts
     /** @return bool whether the command was in the queue */
     public function remove(PendingCommand $pending): bool
     {
-        $isQueued = isset($this->lanes[$pending->lane][$pending->id]);
-        if ($isQueued) {
-            $this->takeFrom($pending->lane, $pending->id);
-        }
-        if ($this->lanes === []) {
+        $isQueued = $this->waiting->remove($pending->id);
+        if ($this->waiting->isEmpty()) {
             LoopCallback::cancel($this->timerId); // the timer would keep the event loop running
         }
 
@@ -101,12 +100,12 @@ final class DelayedStarts
     /** @return array<int, PendingCommand> by id */
     public function commands(): array
     {
-        return array_replace([], ...$this->lanes);
+        return $this->waiting->all();
     }
 
     public function clear(): void
     {
-        $this->lanes = [];
+        $this->waiting->clear();
         $this->starting = null;
         LoopCallback::cancel($this->timerId);
     }
@@ -114,19 +113,6 @@ final class DelayedStarts
     private function afterDelay(): int
     {
         return (int) hrtime(true) + (int) ($this->delay * 1e9);
-    }
-
-    /** Removes and returns a command, and moves its lane behind all others. */
-    private function takeFrom(int $lane, int $id): PendingCommand
-    {
-        $commands = $this->lanes[$lane];
-        $pending = $commands[$id];
-        unset($this->lanes[$lane], $commands[$id]);
-        if ($commands !== []) {
-            $this->lanes[$lane] = $commands;
-        }
-
-        return $pending;
     }
 
     private function startNext(): void
@@ -137,12 +123,11 @@ final class DelayedStarts
 
             return;
         }
-        $lane = array_key_first($this->lanes);
         $events = $this->events->get();
-        if ($lane === null || $this->starting !== null || $events?->hasFreeSlot() !== true) {
+        if ($this->waiting->isEmpty() || $this->starting !== null || $events?->hasFreeSlot() !== true) {
             return;
         }
-        $pending = $this->takeFrom($lane, array_key_first($this->lanes[$lane]));
+        $pending = $this->waiting->next();
         $this->nextStartAt = $this->afterDelay();
         $events->onStartDue($pending);
         $this->starting = $pending;

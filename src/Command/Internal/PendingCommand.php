@@ -61,6 +61,9 @@ final class PendingCommand
 
     /** User, groups and root directory of this process at the first assignment to a launcher; null before that. */
     public ?string $credentials = null;
+    /** Bytes that a {@see TransportBackend} sends for the command. */
+    public string $portable = '';
+
 
     /** Number of launchers that have died while they ran the command. Counted only with `rerunAfterCrash`. */
     public int $deaths = 0;

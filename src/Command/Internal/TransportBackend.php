@@ -11,6 +11,7 @@ use Spindle\Command\CommandResult;
 use Spindle\Command\PortableCommand;
 use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\CommandTransport;
+use Spindle\Internal\Launcher\Process\WaitingJobs;
 use Spindle\LauncherException;
 
 /** Passes up to `$concurrency` commands at a time to a transport. Serves lanes with waiting commands in rotation. */
@@ -19,11 +20,8 @@ final class TransportBackend implements CommandBackend
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
 
-    /**
-     * @var array<int, non-empty-array<int, array{PendingCommand, string}>> waiting commands with their encoded bytes,
-     * by lane and id
-     */
-    private array $waiting = [];
+    /** @var WaitingJobs<PendingCommand> */
+    private readonly WaitingJobs $waiting;
 
     /**
      * @var array<int, array{PendingCommand, DeferredCancellation, DeferredCancellation}>
@@ -48,6 +46,7 @@ final class TransportBackend implements CommandBackend
     ) {
         self::check($concurrency);
         $this->events = \WeakReference::create($events);
+        $this->waiting = new WaitingJobs();
     }
 
     public function prepare(): void
@@ -67,7 +66,8 @@ final class TransportBackend implements CommandBackend
         if ($this->isInFork()) {
             throw LauncherException::forked([$pending->key]);
         }
-        $this->waiting[$pending->lane][$pending->id] = [$pending, PortableCommand::encode($pending->command)];
+        $pending->portable = PortableCommand::encode($pending->command);
+        $this->waiting->add($pending);
         $this->fillSlots();
     }
 
@@ -98,12 +98,7 @@ final class TransportBackend implements CommandBackend
 
     public function commands(): array
     {
-        $commands = $this->running();
-        foreach ($this->waiting as $lane) {
-            $commands += array_map(static fn(array $waiting): PendingCommand => $waiting[0], $lane);
-        }
-
-        return $commands;
+        return $this->running() + $this->waiting->all();
     }
 
     public function running(): array
@@ -142,7 +137,8 @@ final class TransportBackend implements CommandBackend
     public function close(): void
     {
         $sent = $this->isInFork() ? [] : $this->sent;
-        $this->sent = $this->waiting = [];
+        $this->sent = [];
+        $this->waiting->clear();
         foreach ($sent as [, , $cancellation]) {
             $cancellation->cancel();
         }
@@ -176,7 +172,8 @@ final class TransportBackend implements CommandBackend
             return false;
         }
         $commands = $this->commands();
-        $this->sent = $this->waiting = $this->calls = [];
+        $this->sent = $this->calls = [];
+        $this->waiting->clear();
         $this->events->get()?->onLost($commands, LauncherException::forked(...));
 
         return true;
@@ -184,26 +181,19 @@ final class TransportBackend implements CommandBackend
 
     private function fillSlots(): void
     {
-        while (!$this->isPaused && $this->waiting !== [] && \count($this->sent) < $this->concurrency) {
-            $lane = array_key_first($this->waiting);
-            $commands = $this->waiting[$lane];
-            [$pending, $command] = reset($commands);
-            unset($this->waiting[$lane], $commands[$pending->id]);
-            if ($commands !== []) {
-                $this->waiting[$lane] = $commands; // the lane moves to the end, so that the other lanes are next
-            }
-            $this->sendOne($pending, $command);
+        while (!$this->isPaused && !$this->waiting->isEmpty() && \count($this->sent) < $this->concurrency) {
+            $this->sendOne($this->waiting->next());
         }
     }
 
-    private function sendOne(PendingCommand $pending, string $command): void
+    private function sendOne(PendingCommand $pending): void
     {
         [$withdrawal, $cancellation] = [new DeferredCancellation(), new DeferredCancellation()];
         $this->sent[$pending->id] = [$pending, $withdrawal, $cancellation];
-        $this->calls[$pending->id] = \Amp\async(function () use ($pending, $command, $withdrawal, $cancellation): void {
+        $this->calls[$pending->id] = \Amp\async(function () use ($pending, $withdrawal, $cancellation): void {
             $own = new CommandCancellation($cancellation->getCancellation(), $pending->owner->cancellation());
             try {
-                $outcome = $this->transport->execute($command, $withdrawal->getCancellation(), $own);
+                $outcome = $this->transport->execute($pending->portable, $withdrawal->getCancellation(), $own);
                 $finish = fn() => $this->finish($pending, ResultFactory::ofOutcome($pending, $outcome));
                 $this->callReturned($pending, $finish);
             } catch (CancelledException $cancelled) {
@@ -230,17 +220,9 @@ final class TransportBackend implements CommandBackend
 
     private function cancelWaiting(PendingCommand $pending): void
     {
-        $commands = $this->waiting[$pending->lane] ?? [];
-        if (!isset($commands[$pending->id])) {
-            return;
+        if ($this->waiting->remove($pending->id)) {
+            $this->finish($pending, ResultFactory::cancelledBeforeStart($pending));
         }
-        unset($commands[$pending->id]);
-        if ($commands === []) {
-            unset($this->waiting[$pending->lane]);
-        } else {
-            $this->waiting[$pending->lane] = $commands;
-        }
-        $this->finish($pending, ResultFactory::cancelledBeforeStart($pending));
     }
 
     private function finish(PendingCommand $pending, CommandResult $result): void

@@ -28,6 +28,7 @@ final class JobScheduler implements FrameHandler
 
     private readonly Backend $backend;
     private int $concurrency = 0;
+    /** @var WaitingJobs<LauncherJob> */
     private readonly WaitingJobs $waiting;
     private readonly JobTermination $termination;
     private readonly FrameReader $received;
@@ -290,8 +291,10 @@ final class JobScheduler implements FrameHandler
         if (!$this->mayStart()) {
             return false;
         }
+        $oldest = $this->waiting->oldest();
         $job = $this->waiting->next();
         $id = $job->id;
+        $job->overtakesOthers = $id !== $oldest;
         $job->unixStart = microtime(true);
         $job->startedAt = $job->lastOutputAt = hrtime(true);
         if (($this->announcedStarts & LauncherProtocol::BEFORE_START) !== 0) {
@@ -308,7 +311,7 @@ final class JobScheduler implements FrameHandler
                     throw StartFailure::exhausted();
                 }
                 $this->exhaustedUntil = hrtime(true) + self::EXHAUSTED_PAUSE_NANOSECONDS;
-                $this->waiting->putBack($job);
+                $this->waiting->putBack($job, !$job->overtakesOthers);
 
                 return false;
             }

@@ -32,6 +32,7 @@ final class OutgoingFrames
 
     private string $bytes = '';
 
+    /** @param WaitingJobs<LauncherJob> $waiting */
     public function __construct(private readonly Backend $backend, private readonly WaitingJobs $waiting) {}
 
     public function add(int $type, int $job, string $payload): void

@@ -4,16 +4,22 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Jobs that wait for a slot, in one lane for each run() or execute() call. Lanes rotate, so small calls start soon. */
+/**
+ * Jobs or commands that wait for a slot, in one lane for each run() or execute() call. Lanes rotate, so that small
+ * calls start soon.
+ *
+ * @template T of object{id: int, lane: int}
+ */
 final class WaitingJobs
 {
-    /** @var array<int, non-empty-array<int, LauncherJob>> jobs by lane and id; the lane of the next job comes first */
+    /** @var array<int, non-empty-array<int, T>> jobs by lane and id; the lane of the next job comes first */
     private array $lanes = [];
 
     /** @var array<int, int> lane by job id; the job that has waited longest comes first */
     private array $laneOf = [];
 
-    public function add(LauncherJob $job): void
+    /** @param T $job */
+    public function add(object $job): void
     {
         $this->laneOf[$job->id] = $job->lane;
         $this->lanes[$job->lane][$job->id] = $job;
@@ -24,14 +30,27 @@ final class WaitingJobs
         return $this->lanes === [];
     }
 
-    /** Removes and returns the next job, and moves its lane behind all others. At least one job must be waiting. */
-    public function next(): LauncherJob
+    public function oldest(): ?int
+    {
+        return array_key_first($this->laneOf);
+    }
+
+    /** @return array<int, T> by id */
+    public function all(): array
+    {
+        return array_replace([], ...$this->lanes);
+    }
+
+    /**
+     * Removes and returns the next job, and moves its lane behind all others. At least one job must be waiting.
+     *
+     * @return T
+     */
+    public function next(): object
     {
         $lane = array_key_first($this->lanes) ?? throw new \LogicException('No job waits');
-        $job = $this->lanes[$lane][array_key_first($this->lanes[$lane])];
-        $job->overtakesOthers = array_key_first($this->laneOf) !== $job->id;
 
-        return $this->takeFrom($lane, $job->id);
+        return $this->takeFrom($lane, array_key_first($this->lanes[$lane]));
     }
 
     public function isAmongNext(int $id, int $count): bool
@@ -46,14 +65,18 @@ final class WaitingJobs
         return false;
     }
 
-    /** Undoes the last call of {@see next()}, which must have returned this job. */
-    public function putBack(LauncherJob $job): void
+    /**
+     * Undoes the last call of {@see next()}, which must have returned this job.
+     *
+     * @param T $job
+     */
+    public function putBack(object $job, bool $wasOldest): void
     {
         $lane = $job->lane;
         $others = $this->lanes[$lane] ?? [];
         $this->lanes = [$lane => [$job->id => $job] + $others] + $this->lanes;
         $place = [$job->id => $lane];
-        $this->laneOf = $job->overtakesOthers ? $this->laneOf + $place : $place + $this->laneOf;
+        $this->laneOf = $wasOldest ? $place + $this->laneOf : $this->laneOf + $place;
     }
 
     /** @return bool whether the job was waiting */
@@ -72,8 +95,8 @@ final class WaitingJobs
         $this->lanes = $this->laneOf = [];
     }
 
-    /** Removes and returns a job, and moves its lane behind all others. */
-    private function takeFrom(int $lane, int $id): LauncherJob
+    /** @return T the removed job, whose lane is now behind all others */
+    private function takeFrom(int $lane, int $id): object
     {
         $jobs = $this->lanes[$lane];
         $job = $jobs[$id];

@@ -62,6 +62,7 @@ final class OutgoingFramesTest extends TestCase
     {
         $backend = self::createStub(Backend::class);
         $backend->method('send')->willReturnCallback($send);
+        /** @var WaitingJobs<LauncherJob> $waiting */
         $waiting = new WaitingJobs();
         $waiting->add(new LauncherJob(1, 0, 0, 0.0, 0.0, '', [], '', 'true', '', 0o022));
 
