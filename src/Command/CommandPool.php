@@ -193,13 +193,13 @@ final class CommandPool implements Lifecycle, Statistics
     /** Starts no commands and no retries until {@see resume()} or {@see close()}. Running commands continue. */
     public function pause(): void
     {
-        $this->dispatcher->pause();
+        $this->dispatcher->setPaused(true);
     }
 
     /** Starts commands again after {@see pause()}. */
     public function resume(): void
     {
-        $this->dispatcher->resume();
+        $this->dispatcher->setPaused(false);
     }
 
     /**

@@ -45,10 +45,8 @@ interface CommandBackend
     /** @return array<int, PendingCommand> commands that probably run, by id. The backend does not ask the launchers */
     public function running(): array;
 
-    /** Starts no more commands until {@see resume()}. */
-    public function pause(): void;
-
-    public function resume(): void;
+    /** Starts no more commands while the backend is paused. */
+    public function setPaused(bool $isPaused): void;
 
     /** @throws LauncherException when the descriptor limit is too low, or when a launcher can't be started */
     public function resize(int $concurrency): void;

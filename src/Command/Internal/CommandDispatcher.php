@@ -220,16 +220,10 @@ final class CommandDispatcher implements AttemptEvents
         }
     }
 
-    public function pause(): void
+    public function setPaused(bool $isPaused): void
     {
-        $this->delayedStarts?->pause();
-        $this->backend->pause();
-    }
-
-    public function resume(): void
-    {
-        $this->backend->resume();
-        $this->delayedStarts?->resume();
+        $this->backend->setPaused($isPaused);
+        $this->delayedStarts?->setPaused($isPaused);
     }
 
     public function resize(int $concurrency): void
@@ -260,7 +254,7 @@ final class CommandDispatcher implements AttemptEvents
         }
         $this->isClosed = true;
         $this->lanes->close();
-        $this->resume();
+        $this->setPaused(false);
         if ($this->withoutOutcome !== []) {
             $this->closing->waitOrKill($cancellation, $this->kill(...));
         }

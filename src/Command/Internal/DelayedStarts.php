@@ -71,17 +71,10 @@ final class DelayedStarts
         }
     }
 
-    /** Gives launchers no more commands. They would start several waiting ones at {@see resume()}, without a delay. */
-    public function pause(): void
+    /** Keeps all commands here while the pool is paused. Launchers would start several of them at once afterwards. */
+    public function setPaused(bool $isPaused): void
     {
-        $this->isPaused = true;
-        LoopCallback::cancel($this->timerId);
-        $this->schedule();
-    }
-
-    public function resume(): void
-    {
-        $this->isPaused = false;
+        $this->isPaused = $isPaused;
         LoopCallback::cancel($this->timerId);
         $this->schedule();
     }

@@ -100,14 +100,9 @@ final class LauncherBackend implements CommandBackend
         return $running;
     }
 
-    public function pause(): void
+    public function setPaused(bool $isPaused): void
     {
-        $this->launchers->pause(true);
-    }
-
-    public function resume(): void
-    {
-        $this->launchers->pause(false);
+        $this->launchers->setPaused($isPaused);
     }
 
     public function resize(int $concurrency): void

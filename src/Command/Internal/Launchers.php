@@ -285,7 +285,7 @@ final class Launchers
         }
     }
 
-    public function pause(bool $isPaused): void
+    public function setPaused(bool $isPaused): void
     {
         $isChanged = $this->isPaused !== $isPaused;
         $this->isPaused = $isPaused;

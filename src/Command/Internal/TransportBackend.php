@@ -106,15 +106,10 @@ final class TransportBackend implements CommandBackend
         return array_map(static fn(array $sent): PendingCommand => $sent[0], $this->sent);
     }
 
-    public function pause(): void
+    public function setPaused(bool $isPaused): void
     {
-        $this->isPaused = true;
-    }
-
-    public function resume(): void
-    {
-        $this->isPaused = false;
-        if (!$this->leaveToParent()) {
+        $this->isPaused = $isPaused;
+        if (!$isPaused && !$this->leaveToParent()) {
             $this->fillSlots();
         }
     }
