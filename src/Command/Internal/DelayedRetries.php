@@ -9,11 +9,8 @@ use Revolt\EventLoop;
 /** Keeps commands during the pause before their next attempt. Then calls {@see AttemptEvents::onRetryDue()}. */
 final class DelayedRetries
 {
-    /** @var array<int, PendingCommand> waiting commands, by id */
-    private array $commands = [];
-
-    /** @var array<int, string> callback id of each timer, by the command's id */
-    private array $timerIds = [];
+    /** @var array<int, array{PendingCommand, string}> waiting commands with the id of their timer, by id */
+    private array $waiting = [];
 
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
@@ -26,34 +23,32 @@ final class DelayedRetries
     /** @param float $delay seconds until the next attempt */
     public function add(PendingCommand $pending, float $delay): void
     {
-        $this->commands[$pending->id] = $pending;
-        $this->timerIds[$pending->id] = EventLoop::delay($delay, function () use ($pending): void {
-            unset($this->commands[$pending->id], $this->timerIds[$pending->id]);
+        $timerId = EventLoop::delay($delay, function () use ($pending): void {
+            unset($this->waiting[$pending->id]);
             $this->events->get()?->onRetryDue($pending);
         });
+        $this->waiting[$pending->id] = [$pending, $timerId];
     }
 
     /** @return bool whether the command was waiting here */
     public function remove(PendingCommand $pending): bool
     {
-        if (!isset($this->commands[$pending->id])) {
-            return false;
-        }
-        EventLoop::cancel($this->timerIds[$pending->id]);
-        unset($this->commands[$pending->id], $this->timerIds[$pending->id]);
+        $isWaiting = isset($this->waiting[$pending->id]);
+        EventLoop::cancel($this->waiting[$pending->id][1] ?? '');
+        unset($this->waiting[$pending->id]);
 
-        return true;
+        return $isWaiting;
     }
 
     /** @return array<int, PendingCommand> by id */
     public function commands(): array
     {
-        return $this->commands;
+        return array_map(static fn(array $waiting): PendingCommand => $waiting[0], $this->waiting);
     }
 
     public function clear(): void
     {
-        array_map(EventLoop::cancel(...), $this->timerIds);
-        $this->commands = $this->timerIds = [];
+        array_map(EventLoop::cancel(...), array_column($this->waiting, 1));
+        $this->waiting = [];
     }
 }
