@@ -130,7 +130,7 @@ final class CommandPool implements Lifecycle, Statistics
         FiberSwitch::ensurePossible();
         $execution = new Execution($cancellation);
         $pending = $this->dispatcher->submit($this->dispatcher->open($execution), 0, $command, $execution);
-        $this->dispatcher->flush();
+        $this->dispatcher->backend->flush();
         $cancelled = null;
         $subscription = $cancellation?->subscribe(
             function (CancelledException $exception) use ($pending, &$cancelled): void {
@@ -174,7 +174,7 @@ final class CommandPool implements Lifecycle, Statistics
      */
     public function maxConcurrency(): int
     {
-        return $this->dispatcher->maxConcurrency();
+        return $this->dispatcher->backend->maxConcurrency();
     }
 
     /**
@@ -294,10 +294,10 @@ final class CommandPool implements Lifecycle, Statistics
             $this->dispatcher->close($cancellation);
         } catch (CancelledException $cancelled) {
             // A finally block would also wait after a LogicException, although the pool stays open then.
-            $this->dispatcher->awaitEnd();
+            $this->dispatcher->backend->awaitEnd();
             throw $cancelled;
         }
-        $this->dispatcher->awaitEnd();
+        $this->dispatcher->backend->awaitEnd();
     }
 
     /**
@@ -311,7 +311,7 @@ final class CommandPool implements Lifecycle, Statistics
     public function kill(): void
     {
         $this->dispatcher->kill();
-        $this->dispatcher->awaitEnd();
+        $this->dispatcher->backend->awaitEnd();
     }
 
     /**
@@ -329,7 +329,7 @@ final class CommandPool implements Lifecycle, Statistics
     public function __debugInfo(): array
     {
         return [
-            'concurrency' => $this->dispatcher->concurrency(),
+            'concurrency' => $this->dispatcher->concurrency,
             'retry' => $this->dispatcher->retry,
             'options' => $this->dispatcher->options,
         ];

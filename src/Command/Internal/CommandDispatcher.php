@@ -43,7 +43,7 @@ final class CommandDispatcher implements AttemptEvents
 
     public readonly CaptureStore $store;
 
-    private readonly CommandBackend $backend;
+    public readonly CommandBackend $backend;
     private readonly DelayedRetries $delayedRetries;
     private readonly ?StepLog $log;
 
@@ -70,7 +70,7 @@ final class CommandDispatcher implements AttemptEvents
     private int $retryCount = 0;
 
     public function __construct(
-        private int $concurrency,
+        public int $concurrency,
         public readonly RetryPolicy $retry,
         public readonly CommandPoolOptions $options,
     ) {
@@ -133,11 +133,6 @@ final class CommandDispatcher implements AttemptEvents
         return $lane;
     }
 
-    public function concurrency(): int
-    {
-        return $this->concurrency;
-    }
-
     /** @return array<int, PendingCommand> running commands of run() and runInOrder(), in the order of submission */
     public function running(): array
     {
@@ -165,7 +160,7 @@ final class CommandDispatcher implements AttemptEvents
         ];
     }
 
-    /** Accepts a command. The next {@see flush()} sends the command at the latest, or {@see DelayedStarts} does. */
+    /** Accepts a command, which {@see CommandBackend::flush()} sends at the latest, or {@see DelayedStarts}. */
     public function submit(int $lane, mixed $key, Command $command, PendingCommandOwner $owner): PendingCommand
     {
         $id = $this->lastId = $this->lastId === 0xFFFFFFFF ? 1 : $this->lastId + 1;
@@ -176,16 +171,6 @@ final class CommandDispatcher implements AttemptEvents
         self::$busy[spl_object_id($this)] = $this;
 
         return $pending;
-    }
-
-    public function unsentBytes(): int
-    {
-        return $this->backend->unsentBytes();
-    }
-
-    public function flush(): void
-    {
-        $this->backend->flush();
     }
 
     /** @param array<int, PendingCommand> $commands commands to end, or not to start; undelivered output is dropped */
@@ -203,7 +188,7 @@ final class CommandDispatcher implements AttemptEvents
                 $pending->discardOutput();
             }
         }
-        $this->flush();
+        $this->backend->flush();
     }
 
     public function cancelWaiting(): void
@@ -211,7 +196,7 @@ final class CommandDispatcher implements AttemptEvents
         $this->lanes->cancelWaiting();
     }
 
-    /** Cancels a command if it waits; {@see flush()} sends the request. A running command gets no further attempt. */
+    /** Cancels a command if it waits; the next flush() sends the request. A running command gets no further attempt. */
     public function withdraw(PendingCommand $pending): void
     {
         $pending->isLastAttempt = true;
@@ -233,17 +218,12 @@ final class CommandDispatcher implements AttemptEvents
         $this->delayedStarts?->schedule();
     }
 
-    public function maxConcurrency(): int
-    {
-        return $this->backend->maxConcurrency();
-    }
-
     public function cancelAll(): void
     {
         $this->cancel($this->allCommands());
     }
 
-    /** Does the work of CommandPool::close(). After the pool is closed, the caller must call {@see awaitEnd()}. */
+    /** Does the work of CommandPool::close(). Once the pool is closed, the caller must call awaitEnd() of $backend. */
     public function close(?Cancellation $cancellation): void
     {
         $this->refuseFork();
@@ -271,11 +251,6 @@ final class CommandDispatcher implements AttemptEvents
         $this->backend->close();
         $this->onLost($commands, $reason ?? LauncherException::killed(...));
         $this->closing->wakeAll();
-    }
-
-    public function awaitEnd(): void
-    {
-        $this->backend->awaitEnd();
     }
 
     public function onStarted(PendingCommand $pending): void
@@ -334,7 +309,7 @@ final class CommandDispatcher implements AttemptEvents
         try {
             $this->refuseFork($pending->key);
             $this->backend->assign($pending);
-            $this->flush();
+            $this->backend->flush();
         } catch (LauncherException|\ValueError $why) {
             $this->notifyFailed($pending, $why);
         }

@@ -23,7 +23,8 @@ final class InputFeeder
     /** Number of sent bytes that the launcher has not acknowledged. */
     private int $unacknowledged = 0;
 
-    private bool $started = false;
+    /** Whether bytes of the source may have been read. */
+    public bool $isStarted = false;
 
     /** Whether {@see feed()} waits because too many bytes are unacknowledged. */
     private bool $isWaitingForWindow = false;
@@ -48,12 +49,6 @@ final class InputFeeder
         $this->fiber = new CallbackFiber();
     }
 
-    /** Returns whether bytes of the source may have been read. */
-    public function isStarted(): bool
-    {
-        return $this->started;
-    }
-
     /**
      * Handles a frame INPUT_ACCEPTED of the launcher. The payload is the number of bytes that the command's input pipe
      * has accepted since the previous frame. 0xFFFFFFFF means that the command reads no more input. The first frame
@@ -68,8 +63,8 @@ final class InputFeeder
 
             return;
         }
-        if (!$this->started && $this->command !== null) {
-            $this->started = true;
+        if (!$this->isStarted && $this->command !== null) {
+            $this->isStarted = true;
             EventLoop::queue($this->fiber->run(...), $this->feed(...));
         }
         $this->unacknowledged -= $bytes[1];

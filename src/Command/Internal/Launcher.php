@@ -50,7 +50,7 @@ final class Launcher implements LauncherEvents
     public readonly LauncherProcess $process;
 
     /** Number of commands of this launcher that are moving to another one ({@see PendingCommand::$isMoving}). */
-    private int $movingCount = 0;
+    public int $movingCount = 0;
 
     /**
      * @param string $temporaryFilePrefix beginning of the paths of all temporary files of this process
@@ -200,11 +200,6 @@ final class Launcher implements LauncherEvents
     public function waitingCount(): int
     {
         return $this->excess() - $this->movingCount;
-    }
-
-    public function movingCount(): int
-    {
-        return $this->movingCount;
     }
 
     /** Queues a request to give back the last command that may be waiting. Returns false if there is none. */

@@ -389,7 +389,7 @@ final class Launchers
     {
         $free = -$underused->excess();
         foreach ($this->launchers as $launcher) {
-            $free -= $launcher->movingCount(); // commands that are already moving will fill free slots
+            $free -= $launcher->movingCount; // commands that are already moving will fill free slots
         }
         foreach ($this->launchers as $busy) {
             // Half of the waiting commands move, so that both launchers have about the same amount of work.

@@ -60,10 +60,10 @@ final class PendingCommand
     public readonly int $umask;
 
     /** User, groups and root directory of this process at the first assignment to a launcher; null before that. */
+
     public ?string $credentials = null;
     /** Bytes that a {@see TransportBackend} sends for the command. */
     public string $portable = '';
-
 
     /** Number of launchers that have died while they ran the command. Counted only with `rerunAfterCrash`. */
     public int $deaths = 0;
@@ -206,7 +206,7 @@ final class PendingCommand
     {
         return $this->command->input === null
             || \is_string($this->command->input)
-            || $this->feeder?->isStarted() === false;
+            || $this->feeder?->isStarted === false;
     }
 
     /** Returns whether another attempt is possible. The retry policy decides whether the attempt is made. */

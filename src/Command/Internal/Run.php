@@ -148,7 +148,7 @@ final class Run implements PendingCommandOwner, InputConsumer
         foreach ($this->commands as $pending) {
             $this->dispatcher->withdraw($pending);
         }
-        $this->dispatcher->flush();
+        $this->dispatcher->backend->flush();
         $this->changed->notify();
     }
 
@@ -184,19 +184,20 @@ final class Run implements PendingCommandOwner, InputConsumer
         $this->unreadBytes += self::sizeOf($command);
         ++$this->unreadCount;
         // Commands for free slots are sent immediately, because the input may block. Other commands are sent together.
-        if (\count($this->commands) <= $this->dispatcher->concurrency() || $this->dispatcher->unsentBytes() > 1 << 15) {
-            $this->dispatcher->flush();
+        $hasFreeSlot = \count($this->commands) <= $this->dispatcher->concurrency;
+        if ($hasFreeSlot || $this->dispatcher->backend->unsentBytes() > 1 << 15) {
+            $this->dispatcher->backend->flush();
         }
     }
 
     public function onSuspended(): void
     {
-        $this->dispatcher->flush();
+        $this->dispatcher->backend->flush();
     }
 
     public function onPaused(): void
     {
-        $this->dispatcher->flush();
+        $this->dispatcher->backend->flush();
         if ($this->input->isOver()) {
             $this->changed->notify();
         }
@@ -251,7 +252,7 @@ final class Run implements PendingCommandOwner, InputConsumer
 
     private function availableWindow(): int
     {
-        return $this->dispatcher->concurrency() + $this->lookahead() - $this->unreadCount;
+        return $this->dispatcher->concurrency + $this->lookahead() - $this->unreadCount;
     }
 
     /**
