@@ -12,13 +12,11 @@ final class CannotWaitException extends \LogicException
         . ' EventLoop::onSignal(), or wait before the object is destroyed. To end a pool here, call kill(), which does'
         . ' not wait. ';
 
-    /** Creates the exception for a call that may have begun. */
     public static function because(\FiberError $blocked): self
     {
         return new self(self::REASON . 'The call may have been carried out nevertheless', 0, $blocked);
     }
 
-    /** Creates the exception for a call that has not begun. */
     public static function before(\FiberError $blocked): self
     {
         return new self(self::REASON . 'The call was refused before it had an effect', 0, $blocked);

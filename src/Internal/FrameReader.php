@@ -9,7 +9,6 @@ use Spindle\Internal\Launcher\LauncherProtocol;
 /** Splits bytes of a pipe or socket into frames of {@see LauncherProtocol}. The bytes may arrive in any pieces. */
 final class FrameReader
 {
-    /** Bytes after the last complete frame. */
     private string $rest = '';
 
     /** Length at which $rest contains the whole next header or frame. A shorter $rest is not split, to avoid copies. */

@@ -37,7 +37,6 @@ final class UnreadResults
         }
     }
 
-    /** Prevents the log message. The generator calls this method when its first result is requested. */
     public function begin(): void
     {
         $this->isRead = true;

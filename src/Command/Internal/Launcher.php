@@ -21,7 +21,6 @@ final class Launcher implements LauncherEvents
     /** Number of copies of unsent bytes that {@see LauncherProcess} can have. */
     private const UNSENT_COPIES = 3;
 
-    /** Maximum number of running commands of this launcher. */
     public int $share = 0;
 
     /**
@@ -86,7 +85,6 @@ final class Launcher implements LauncherEvents
         $this->backend->get()?->onFork($this);
     }
 
-    /** Lets the event loop end, unless this launcher has commands. */
     public function releaseLoop(): void
     {
         if ($this->commands === []) {

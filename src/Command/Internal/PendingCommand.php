@@ -15,7 +15,6 @@ final class PendingCommand
     /** Maximum bytes of input that are sent in the frame of the command. Longer input is sent in pieces. */
     private const MAX_INLINE_BYTES = 1 << 16;
 
-    /** Number of attempts that have ended. */
     public int $attempts = 0;
     public Capture $stdout;
     public Capture $stderr;
@@ -60,8 +59,8 @@ final class PendingCommand
     public readonly int $umask;
 
     /** User, groups and root directory of this process at the first assignment to a launcher; null before that. */
-
     public ?string $credentials = null;
+
     /** Bytes that a {@see TransportBackend} sends for the command. */
     public string $portable = '';
 

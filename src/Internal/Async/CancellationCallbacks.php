@@ -20,7 +20,6 @@ trait CancellationCallbacks
 
     private int $lastId = 0;
 
-    /** Null until the cancellation is requested. */
     private ?CancelledException $exception = null;
 
     public function subscribe(\Closure $callback): string

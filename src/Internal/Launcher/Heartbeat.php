@@ -25,13 +25,11 @@ final class Heartbeat
 
     private bool $isActive = false;
 
-    /** Whether something was sent to the launcher since the last ping. */
     private bool $hasSent = false;
 
     /** Whether the launcher has work. Pings are sent while it has work. */
     private bool $isBusy = false;
 
-    /** Whether the last ping has no answer yet. */
     private bool $isWaiting = false;
 
     private int $unanswered = 0;

@@ -77,7 +77,6 @@ final readonly class ClientTls
         ];
     }
 
-    /** Returns whether `$reason` is a TLS alert about the client's certificate. */
     public static function isCertificateAlert(string $reason): bool
     {
         return preg_match('/ alert (?:.*certificate|unknown ca)/', $reason) === 1;
@@ -95,7 +94,6 @@ final readonly class ClientTls
             && (stream_get_meta_data($stream)['crypto']['protocol'] ?? '') === 'TLSv1.3';
     }
 
-    /** Returns a clause with the reason for a failed handshake, from PHP's warning. */
     public function explain(string $warning): string
     {
         $detail = Warnings::socketReason($warning);

@@ -99,7 +99,6 @@ final readonly class Deadline
         return $first;
     }
 
-    /** Suspends for one turn of the event loop. */
     public function tick(string $for): void
     {
         $this->wait(static fn(\Closure $resume): array => [EventLoop::delay(0, $resume)], $for);
@@ -147,7 +146,6 @@ final readonly class Deadline
         }
     }
 
-    /** Returns the seconds until the deadline; negative after the deadline. */
     private function left(): float
     {
         return $this->at - self::now();

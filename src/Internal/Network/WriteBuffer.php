@@ -12,7 +12,6 @@ final class WriteBuffer
     /** Maximum bytes of one write. For larger writes, substr() would copy many bytes that the stream refuses. */
     private const MAX_WRITE_BYTES = 0x4_0000;
 
-    /** Parts of at least this many bytes are large. */
     public const LARGE_BYTES = 0x1_0000;
 
     /** @var list<string> parts to be written before {@see $tail} */
@@ -21,7 +20,6 @@ final class WriteBuffer
     /** Small parts that were added after the last of {@see $parts}. */
     public string $tail = '';
 
-    /** Number of bytes of the first part that were already written. */
     private int $offset = 0;
 
     public int $size = 0;

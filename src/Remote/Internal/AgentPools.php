@@ -105,7 +105,6 @@ final class AgentPools
         });
     }
 
-    /** Returns the command pool. Its launchers start with the first command. */
     public function commands(): CommandPool
     {
         $this->startGuard();

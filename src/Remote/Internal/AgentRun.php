@@ -79,7 +79,6 @@ final class AgentRun
         $this->backoff = ReconnectBackoff::backoff();
     }
 
-    /** Returns the owner name if this object has no jobs; otherwise null. */
     public function idleOwner(): ?string
     {
         return $this->jobs->count() === 0 ? $this->owner : null;

@@ -68,7 +68,6 @@ final class ItemReceiver implements OutcomeReceiver
         $this->fail($reason);
     }
 
-    /** Ends the reading of the items. The task continues. */
     public function fail(\Throwable $failure): void
     {
         $this->stream->get()?->fail($failure);

@@ -52,7 +52,6 @@ final class JobExchange
     /** Time of {@see Clock::now()} until which failed requests are retried; INF before {@see retryUntil()}. */
     private float $retryDeadline = \INF;
 
-    /** Timer that claims again when the delay of the next delayed job is over. */
     private ?string $dueTimer = null;
 
     private float $dueAt = 0.0;

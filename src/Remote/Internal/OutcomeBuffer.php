@@ -20,7 +20,6 @@ final class OutcomeBuffer implements \Countable
 
     private readonly OutcomeFile $file;
 
-    /** Bytes of all frames, in memory and in the file. */
     private int $bytes = 0;
 
     private int $heldBytes = 0;

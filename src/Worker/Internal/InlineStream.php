@@ -13,7 +13,6 @@ use Spindle\Worker\UnserializableException;
 /** Runs a generator task in this process. After each item, the task waits until the reader has taken this item. */
 final class InlineStream implements ItemSource
 {
-    /** Condition on which the task's fiber waits until the reader has taken the item. */
     private readonly Condition $taken;
 
     /** @var \WeakReference<ItemStream>|null yields the items; destroyed together with the reader's generator */

@@ -17,10 +17,8 @@ final class MapInput implements InputConsumer
     /** When the arguments of a batch have this many bytes, no more tasks are added to the batch. */
     private const MAX_BATCH_BYTES = 1 << 18;
 
-    /** Number of tasks that have been put into batches. */
     public int $pulledCount = 0;
 
-    /** Bytes of the arguments of all tasks that have been put into batches. */
     public float $pulledBytes = 0.0;
 
     /** Number of values in the input; PHP_INT_MAX if it is unknown. */
@@ -121,7 +119,6 @@ final class MapInput implements InputConsumer
         return $this->pump->isOver() && $this->tasks === [];
     }
 
-    /** Returns the exception to throw when all results were delivered. */
     public function failure(): ?\Throwable
     {
         return $this->pump->failure;

@@ -56,7 +56,6 @@ final class MapRun implements Source
 
     private int $settledCount = 0;
 
-    /** Number of tasks whose results the caller has read. */
     private int $deliveredCount = 0;
 
     /** Bytes of the arguments of the tasks whose results the caller has read. */

@@ -19,7 +19,6 @@ final class OutcomeHandler
     /** Size in bytes of the header that precedes the results in a RESULTS frame: see docs/architecture/tasks.md. */
     private const RESULTS_HEAD_BYTES = 41;
 
-    /** Number of attempts that have ended. */
     public int $attemptCount = 0;
 
     public int $failedCount = 0;

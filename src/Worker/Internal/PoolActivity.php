@@ -38,10 +38,8 @@ final class PoolActivity
 
     private bool $ended = false;
 
-    /** Whether the workers stop as soon as all tasks have ended. */
     private bool $closing = false;
 
-    /** Fibers that wait in close(). */
     private readonly FiberQueue $waiting;
 
     /** Timer that keeps the loop running while work is open, and notices that this process is a fork. */
@@ -209,11 +207,11 @@ final class PoolActivity
         $this->timeouts->close();
         unset(self::$busy[spl_object_id($this)]);
         $failure === null ? $this->waiting->wakeAll() : $this->waiting->failAll($failure);
+    }
+
     public function isInFork(): bool
     {
         return $this->ownerPid !== getmypid();
-    }
-
     }
 
     private function isBusy(): bool

@@ -70,7 +70,6 @@ final class SourceTokens
         return \count($this->tokens) - 1;
     }
 
-    /** Returns whether a class, interface, trait or enum begins at this index. */
     public function isClass(int $at): bool
     {
         return $this->tokens[$at]->is([\T_CLASS, \T_INTERFACE, \T_TRAIT, \T_ENUM])

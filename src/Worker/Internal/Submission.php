@@ -69,7 +69,6 @@ final class Submission extends EncodedValue
         }
     }
 
-    /** Prevents a report of the task's failure if no fiber awaits the future. */
     public function ignore(): void
     {
         $this->deferred?->getFuture()->ignore();

@@ -53,7 +53,6 @@ final class WorkerGroup implements ContextEvents
         $this->startup = new WorkerStartup($this->context, $settings, $startTimeout, $events);
     }
 
-    /** Returns whether the credentials of this process differ from those of the workers. */
     public function hasFormerCredentials(): bool
     {
         return ProcessCredentials::current() !== $this->credentials;

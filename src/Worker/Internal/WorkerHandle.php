@@ -62,10 +62,8 @@ final class WorkerHandle
     /** Time at which the worker became ready, in nanoseconds of {@see hrtime()}. */
     public int $readyAt = 0;
 
-    /** Memory in bytes when the worker became ready. */
     public int $initialMemory = 0;
 
-    /** Memory in bytes when the worker last sent results. */
     public int $memory = 0;
 
     public int $memoryPeak = 0;
@@ -132,7 +130,6 @@ final class WorkerHandle
         $this->wasReceiving = $fields['receiving'] !== 0;
     }
 
-    /** Returns the batch that the worker is running. */
     public function firstBatch(): ?Batch
     {
         return $this->batches[0] ?? null;
@@ -226,14 +223,14 @@ final class WorkerHandle
             $this->group->context->end($this->id);
             // A thread that waits for a frame ends only when a frame arrives. So the pool sends a STOP frame.
             $this->link?->send(WorkerProtocol::frame(WorkerProtocol::STOP, 0));
+        }
+    }
+
     /** Closes the connection of a worker that violates the protocol. Ends the worker, and ignores further frames. */
     public function disconnect(string $protocolError): void
     {
         $this->link?->close();
         $this->disconnected($protocolError);
-    }
-
-        }
     }
 
     /** Called when the connection has ended. Waits for the exit status; after a protocol error, ends the worker. */

@@ -68,7 +68,6 @@ final class Workers implements WorkerEvents
         return array_filter($this->workers, $isRead) !== [];
     }
 
-    /** Returns whether the pool has fewer workers than its size. Workers that are ending do not count. */
     public function mayGrow(): bool
     {
         return $this->surplus() < 0;

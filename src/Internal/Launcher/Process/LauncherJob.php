@@ -94,7 +94,6 @@ final class LauncherJob
         $this->inputFollows = ($flags & LauncherProtocol::INPUT_FOLLOWS) !== 0;
     }
 
-    /** Returns the payload of the frame EXITED. */
     public function end(): string
     {
         return pack(

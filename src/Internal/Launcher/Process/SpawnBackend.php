@@ -54,7 +54,6 @@ final class SpawnBackend implements Backend
     /** @var array<int, LauncherJob> jobs whose input pipe is full, by the launcher's end of the pipe */
     private array $inputs = [];
 
-    /** Whether the pipe to the pool is full. */
     private bool $awaitingPool = false;
 
     public function __construct(private readonly JobScheduler $scheduler, string $token, int $poolPid)

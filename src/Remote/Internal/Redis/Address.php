@@ -82,7 +82,6 @@ final class Address
         );
     }
 
-    /** Returns the URI for PHP's stream functions. */
     public function uri(): string
     {
         return $this->path !== '' ? "unix://{$this->path}" : ClientStream::uri($this->host, $this->port);

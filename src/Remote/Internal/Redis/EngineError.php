@@ -25,7 +25,6 @@ final class EngineError extends \RuntimeException
         'UNBLOCKED' => null,
     ];
 
-    /** First word of the error, such as NOAUTH. */
     public readonly string $kind;
 
     /** @param string $message as the engine sent it. The repeated arguments, perhaps a password, are left out */

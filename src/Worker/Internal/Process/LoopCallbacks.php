@@ -33,7 +33,6 @@ final class LoopCallbacks
     /** Reference to the driver's $nextId, the identifier of the next callback; null if the driver has no $nextId. */
     private ?string $nextId = null;
 
-    /** Value of $nextId when the known callbacks were read. */
     private ?string $knownNextId = null;
 
     private function __construct()

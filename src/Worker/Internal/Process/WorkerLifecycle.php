@@ -44,13 +44,11 @@ final class WorkerLifecycle
 
     private bool $hasSharedMemory = false;
 
-    /** Whether SIGTERM has arrived during RUNNING_OWN_CODE. */
     private bool $terminating = false;
 
     /** Whether the worker ends after the running task. Set by SIGTERM if the task has obtained its Cancellation. */
     private bool $endsAfterTask = false;
 
-    /** Whether the worker ends without an exit report. */
     private bool $ended = false;
 
     /** Value of ob_get_level() after the worker has opened its output buffer; NO_BUFFER after this buffer has ended. */
