@@ -122,10 +122,9 @@ final class QueueClient
     /** @throws BrokerException|CancelledException */
     public function status(string $id, ?Cancellation $cancellation): ?JobStatus
     {
-        return $this->request(
-            fn(): ?JobStatus => $this->clientOrThrow()->broker->status($this->queue, $id),
-            $cancellation,
-        );
+        $request = fn(): ?JobStatus => $this->clientOrThrow()->broker->status($this->queue, $id);
+
+        return $this->request($request, $cancellation);
     }
 
     /**
