@@ -50,15 +50,22 @@ final class GivenOptions
         return array_values(array_filter($values, \is_string(...)));
     }
 
-    /** @throws UsageException when the value does not consist of one to nine digits; $allowed is for the message */
-    public function number(string $name, string $allowed): ?int
+    /**
+     * @return ($min is positive-int ? positive-int|null : int|null)
+     *
+     * @throws UsageException when the value is not one to nine digits, or out of range; $allowed is for the message
+     */
+    public function number(string $name, string $allowed, int $min = 0, int $max = \PHP_INT_MAX): ?int
     {
         $value = $this->text($name);
-        if ($value !== null && preg_match('/^\d{1,9}$/D', $value) !== 1) {
-            throw UsageException::option("--{$name}", $value, $allowed);
+        if ($value === null) {
+            return null;
         }
+        $isNumber = preg_match('/^\d{1,9}$/D', $value) === 1;
 
-        return $value === null ? null : (int) $value;
+        return $isNumber && (int) $value >= $min && (int) $value <= $max
+            ? (int) $value
+            : throw UsageException::option("--{$name}", $isNumber ? (string) (int) $value : $value, $allowed);
     }
 
     /** @throws UsageException when the value is not a duration */

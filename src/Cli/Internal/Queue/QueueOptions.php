@@ -19,6 +19,7 @@ final class QueueOptions
 
     /** Largest value of --limit. A longer list would block the engine for other clients. */
     private const MAX_JOBS = 10_000;
+    private const ALLOWED_LIMIT = 'a number of jobs from 1 to ' . self::MAX_JOBS;
 
     private const STATUS_BY_NAME = [
         'waiting' => JobStatus::Waiting,
@@ -66,7 +67,7 @@ final class QueueOptions
             BrokerOptions::broker($given),
             self::ids($action, $given, $input),
             self::statuses($input),
-            self::limit($given),
+            $given->number('limit', self::ALLOWED_LIMIT, 1, self::MAX_JOBS) ?? self::DEFAULT_JOBS,
             $given->flag('json'),
         );
     }
@@ -166,15 +167,5 @@ final class QueueOptions
         );
 
         return $statuses === [] ? self::DEFAULT_STATUSES : $statuses;
-    }
-
-    private static function limit(GivenOptions $given): int
-    {
-        $allowed = 'a number of jobs from 1 to ' . self::MAX_JOBS;
-        $limit = $given->number('limit', $allowed) ?? self::DEFAULT_JOBS;
-
-        return $limit >= 1 && $limit <= self::MAX_JOBS
-            ? $limit
-            : throw UsageException::option('--limit', (string) $limit, $allowed);
     }
 }

@@ -270,11 +270,7 @@ final class InputOptions
             $format->isShellLine() => CommandLimit::shellLineBytes(),
             default => CommandLimit::bytes(),
         };
-        $allowed = "a number of bytes, at most {$limit}";
-        $bytes = $given->number('max-chars', $allowed);
-        if ($bytes === 0 || $bytes > $limit) {
-            throw UsageException::option('--max-chars', (string) $bytes, $allowed);
-        }
+        $bytes = $given->number('max-chars', "a number of bytes, at most {$limit}", 1, $limit);
 
         return new Packing(
             $maxRecords,

@@ -273,10 +273,7 @@ final class PipeOptions
 
     private static function count(GivenOptions $given, string $name): ?int
     {
-        $allowed = 'a number of records, from 1';
-        $number = $given->number($name, $allowed);
-
-        return $number === 0 ? throw UsageException::option("--{$name}", '0', $allowed) : $number;
+        return $given->number($name, 'a number of records, from 1', 1);
     }
 
     private static function size(GivenOptions $given): ?int

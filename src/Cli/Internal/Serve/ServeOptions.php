@@ -132,7 +132,7 @@ final class ServeOptions
             statusPage: $given->flag('status'),
             certificate: $certificate,
             key: $given->text('key'),
-            maxRequests: self::positive($given, 'max-requests', 'a number of requests, at least 1'),
+            maxRequests: $given->number('max-requests', 'a number of requests, at least 1', 1),
             maxMemoryBytes: $maxMemoryBytes,
             startTimeout: self::seconds($given, 'start-timeout') ?? 30.0,
             blockTimeout: self::seconds($given, 'block-timeout') ?? 30.0,
@@ -166,18 +166,8 @@ final class ServeOptions
     {
         $allowed = 'a number from 1 to ' . SupervisorOptions::MAX_PROCESSES
             . '; each process loads the application, and one for each CPU is usually enough';
-        $number = self::positive($given, 'processes', $allowed);
 
-        return $number > SupervisorOptions::MAX_PROCESSES
-            ? throw UsageException::option('--processes', (string) $number, $allowed)
-            : $number;
-    }
-
-    private static function positive(GivenOptions $given, string $name, string $allowed): ?int
-    {
-        $number = $given->number($name, $allowed);
-
-        return $number === 0 ? throw UsageException::option("--{$name}", '0', $allowed) : $number;
+        return $given->number('processes', $allowed, 1, SupervisorOptions::MAX_PROCESSES);
     }
 
     private static function maxMemory(GivenOptions $given): ?int

@@ -132,11 +132,8 @@ final class WorkOptions
     private static function workers(GivenOptions $given): int
     {
         $allowed = 'a number of workers from 1 to ' . self::MAX_WORKERS;
-        $workers = $given->number('workers', $allowed) ?? (new CpuCount())->usable();
 
-        return $workers > 0 && $workers <= self::MAX_WORKERS
-            ? $workers
-            : throw UsageException::option('--workers', (string) $workers, $allowed);
+        return $given->number('workers', $allowed, 1, self::MAX_WORKERS) ?? (new CpuCount())->usable();
     }
 
     private static function agent(GivenOptions $given, int $workers): AgentOptions
