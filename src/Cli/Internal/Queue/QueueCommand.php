@@ -116,7 +116,7 @@ final class QueueCommand extends Command
 
     private static function printList(QueueListReport $report, QueueOptions $options, OutputInterface $output): int
     {
-        $output->writeln($options->json ? $report->json() : $report->lines(), OutputInterface::OUTPUT_RAW);
+        $output->writeln($options->json ? self::json($report->data()) : $report->lines(), OutputInterface::OUTPUT_RAW);
         $errors = $report->errors();
         foreach ($errors as $error) {
             fwrite(\STDERR, "{$error}\n");
@@ -128,7 +128,7 @@ final class QueueCommand extends Command
     private static function show(QueueReport $report, QueueOptions $options, OutputInterface $output): int
     {
         if ($options->json) {
-            $output->writeln($report->json(), OutputInterface::OUTPUT_RAW);
+            $output->writeln(self::json($report->data()), OutputInterface::OUTPUT_RAW);
 
             return ExitStatus::OK;
         }
@@ -148,7 +148,7 @@ final class QueueCommand extends Command
 
             return ExitStatus::ofFailures(1);
         }
-        $output->writeln($options->json ? $job->json() : $job->lines(), OutputInterface::OUTPUT_RAW);
+        $output->writeln($options->json ? self::json($job->data()) : $job->lines(), OutputInterface::OUTPUT_RAW);
 
         return ExitStatus::OK;
     }
@@ -184,7 +184,7 @@ final class QueueCommand extends Command
         QueueOptions $options,
         OutputInterface $output,
     ): void {
-        $json = json_encode(['queue' => $options->queue, ...$numbers], \JSON_THROW_ON_ERROR);
+        $json = self::json(['queue' => $options->queue, ...$numbers]);
         $output->writeln($options->json ? $json : $text, OutputInterface::OUTPUT_RAW);
     }
 
@@ -198,5 +198,11 @@ final class QueueCommand extends Command
         fwrite(\STDERR, "spindle: not among the {$expected} of the queue {$options->queue}: {$ids}\n");
 
         return ExitStatus::ofFailures(1);
+    }
+
+    /** @param array<string, mixed> $data */
+    private static function json(array $data): string
+    {
+        return json_encode($data, \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES);
     }
 }

@@ -6,7 +6,6 @@ namespace Spindle\Cli\Internal\Queue;
 
 use Spindle\Cli\Internal\TerminalText;
 
-/** The report of `spindle queue list`, as text or as JSON. */
 final class QueueListReport
 {
     private const COLUMNS = ['waiting', 'running', 'delayed', 'blocked', 'dead', 'agents'];
@@ -18,17 +17,15 @@ final class QueueListReport
      */
     public function __construct(private readonly array $queues, private readonly array $unreadable) {}
 
-    public function json(): string
+    /** @return array<string, mixed> for `--json` */
+    public function data(): array
     {
         $queues = [
             ...array_map(static fn(array $row): array => ['queue' => $row[0], 'statistics' => $row[1]], $this->queues),
             ...array_map(static fn(array $row): array => ['queue' => $row[0], 'error' => $row[1]], $this->unreadable),
         ];
 
-        return json_encode(
-            ['queues' => $queues],
-            \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES,
-        );
+        return ['queues' => $queues];
     }
 
     /** @return non-empty-list<string> */

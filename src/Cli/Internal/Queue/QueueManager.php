@@ -34,10 +34,7 @@ final class QueueManager
         $queues = $unreadable = [];
         foreach ($this->broker->queues() as $queue) {
             try {
-                $queues[] = [
-                    BrokerOptions::queueName('the name', $queue),
-                    $this->broker->statistics($queue),
-                ];
+                $queues[] = [BrokerOptions::queueName('the name', $queue), $this->broker->statistics($queue)];
             } catch (BrokerUnavailableException $failure) {
                 $unreadable[] = [$queue, $failure->getMessage()];
             } catch (UsageException) {

@@ -12,7 +12,7 @@ use Spindle\Remote\JobStatus;
 /** The report of `spindle queue show`, as text or as JSON. Control characters in values are escaped. */
 final class QueueReport
 {
-    private const TIME_COLUMNS = ['since', 'due', 'died', 'postponed_since'];
+    public const TIMES = ['since', 'due', 'died', 'postponed_since'];
 
     /** Columns after the id, by status. The reason is last, because it can contain spaces. */
     private const COLUMNS = [
@@ -34,7 +34,8 @@ final class QueueReport
         private readonly array $jobs,
     ) {}
 
-    public function json(): string
+    /** @return array<string, mixed> for `--json` */
+    public function data(): array
     {
         $jobs = array_map(
             static fn(array $jobs): array => array_map(
@@ -48,10 +49,7 @@ final class QueueReport
             $this->jobs,
         );
 
-        return json_encode(
-            ['queue' => $this->queue, 'statistics' => $this->statistics, 'jobs' => $jobs],
-            \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES,
-        );
+        return ['queue' => $this->queue, 'statistics' => $this->statistics, 'jobs' => $jobs];
     }
 
     /** @return non-empty-list<array{string, list<string>}> title and lines of each section */
@@ -127,13 +125,16 @@ final class QueueReport
 
     private static function cell(string $column, int|float|string $value): string
     {
-        return match (true) {
-            \in_array($column, self::TIME_COLUMNS, true) && !\is_string($value) => gmdate(
-                'Y-m-d\TH:i:s\Z',
-                (int) ($value / 1000),
-            ),
-            $column === 'reason' => TerminalText::escape(explode("\n", (string) $value, 2)[0]),
-            default => TerminalText::escape((string) $value),
-        };
+        $text = self::text($column, $value);
+
+        return TerminalText::escape($column === 'reason' ? explode("\n", $text, 2)[0] : $text);
+    }
+
+    /** Returns the text of a detail. Times are in milliseconds, and become UTC. */
+    public static function text(string $name, int|float|string $value): string
+    {
+        return \in_array($name, self::TIMES, true) && !\is_string($value)
+            ? gmdate('Y-m-d\TH:i:s\Z', (int) ($value / 1000))
+            : (string) $value;
     }
 }

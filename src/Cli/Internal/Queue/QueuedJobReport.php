@@ -11,10 +11,10 @@ use Spindle\Remote\JobStatus;
 /** The report of `spindle queue show` about one job, as text or as JSON. Control characters in values are escaped. */
 final class QueuedJobReport
 {
-    private const TIMES = ['since', 'due', 'died', 'postponed_since'];
-
     /** Order of details in the text. The reason comes last: it can have many lines, such as an exception's trace. */
-    private const ORDER = [...self::TIMES, 'owner', 'claim_number', 'attempts', 'crashes', 'failures', 'exclusive_key'];
+    private const ORDER = [
+        ...QueueReport::TIMES, 'owner', 'claim_number', 'attempts', 'crashes', 'failures', 'exclusive_key',
+    ];
 
     private readonly string $status;
 
@@ -28,15 +28,13 @@ final class QueuedJobReport
         $this->status = isset($details['blocked']) ? 'blocked' : $status->value;
     }
 
-    public function json(): string
+    /** @return array<string, mixed> for `--json` */
+    public function data(): array
     {
         $job = ['id' => Job::givenId($this->id), 'status' => $this->status, ...$this->details];
         unset($job['blocked']);
 
-        return json_encode(
-            ['queue' => $this->queue, 'job' => $job],
-            \JSON_THROW_ON_ERROR | \JSON_INVALID_UTF8_SUBSTITUTE | \JSON_UNESCAPED_SLASHES,
-        );
+        return ['queue' => $this->queue, 'job' => $job];
     }
 
     /** @return non-empty-list<string> */
@@ -44,10 +42,7 @@ final class QueuedJobReport
     {
         $values = ['id' => Job::givenId($this->id), 'status' => $this->status];
         foreach (array_intersect(self::ORDER, array_keys($this->details)) as $name) {
-            $value = $this->details[$name];
-            $values[$name] = \in_array($name, self::TIMES, true) && !\is_string($value)
-                ? gmdate('Y-m-d\TH:i:s\Z', (int) ($value / 1000))
-                : (string) $value;
+            $values[$name] = QueueReport::text($name, $this->details[$name]);
         }
         $width = max(array_map(\strlen(...), array_keys($values)));
         $lines = [];
