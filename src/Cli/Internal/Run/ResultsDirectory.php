@@ -72,13 +72,13 @@ final class ResultsDirectory
             $partial = "{$folder}/.{$job->sequence}.{$name}.partial";
             @unlink($partial);
             try {
-                match ($name) {
-                    'seq' => self::put($partial, (string) $job->sequence),
-                    'command' => self::put($partial, "{$job->text()}\n"),
-                    'stdout' => self::copy($partial, $result->stdoutStream()),
-                    'stderr' => self::copy($partial, $result->stderrStream()),
-                    default => self::put($partial, JobLog::exitValue($result) . "\n"),
-                };
+                self::write($partial, match ($name) {
+                    'seq' => (string) $job->sequence,
+                    'command' => "{$job->text()}\n",
+                    'stdout' => $result->stdoutStream(),
+                    'stderr' => $result->stderrStream(),
+                    default => JobLog::exitValue($result) . "\n",
+                });
                 self::ensure($path, static fn(): bool => rename($partial, $path));
             } catch (OutputFailedException $failed) {
                 @unlink($partial);
@@ -153,22 +153,16 @@ final class ResultsDirectory
         );
     }
 
-    private static function put(string $path, string $bytes): void
+    /** @param string|resource $contents */
+    private static function write(string $path, mixed $contents): void
     {
-        self::ensure($path, static function () use ($path, $bytes): bool {
+        self::ensure($path, static function () use ($path, $contents): bool {
             $to = fopen($path, 'x');
+            $isWritten = $to !== false && (\is_string($contents)
+                ? fwrite($to, $contents) === \strlen($contents)
+                : stream_copy_to_stream($contents, $to) === (fstat($contents)['size'] ?? 0));
 
-            return $to !== false && fwrite($to, $bytes) === \strlen($bytes) && fclose($to);
-        });
-    }
-
-    /** @param resource $from */
-    private static function copy(string $path, mixed $from): void
-    {
-        self::ensure($path, static function () use ($path, $from): bool {
-            $to = fopen($path, 'x');
-
-            return $to !== false && stream_copy_to_stream($from, $to) === (fstat($from)['size'] ?? 0) && fclose($to);
+            return $isWritten && fclose($to);
         });
     }
 
