@@ -43,25 +43,18 @@ final class Metrics
         );
         $this->single(
             'spindle_http_requests_abandoned_total',
-            'counter',
             'Requests that got no response, because the client or the server closed the connection.',
             $this->totals->abandoned,
         );
         $this->single(
             'spindle_http_responses_cut_off_total',
-            'counter',
             'Responses that an exception has cut off after their head. They are also counted by their status.',
             $this->totals->cutOff,
         );
-        $this->single(
-            'spindle_http_requests_in_flight',
-            'gauge',
-            'Requests whose handler has not returned.',
-            $this->totals->inFlight,
-        );
+        $inFlight = $this->totals->inFlight;
+        $this->single('spindle_http_requests_in_flight', 'Requests whose handler has not returned.', $inFlight);
         $this->single(
             'spindle_http_responses_being_sent',
-            'gauge',
             'Responses that are being sent, such as downloads and event streams.',
             $this->totals->sending,
         );
@@ -89,37 +82,21 @@ final class Metrics
 
     private function connections(): void
     {
-        $this->single('spindle_http_connections', 'gauge', 'Open connections.', $this->totals->connections);
-        $this->single(
-            'spindle_http_connections_accepted_total',
-            'counter',
-            'Accepted connections.',
-            $this->totals->accepted,
-        );
+        $totals = $this->totals;
+        $this->single('spindle_http_connections', 'Open connections.', $totals->connections);
+        $this->single('spindle_http_connections_accepted_total', 'Accepted connections.', $totals->accepted);
         $this->single(
             'spindle_http_connections_rejected_total',
-            'counter',
             'Connections that were closed at once because their IPv4 address or IPv6 /64 network had too many open.',
-            $this->totals->rejected,
+            $totals->rejected,
         );
         $this->single(
             'spindle_http_connections_evicted_total',
-            'counter',
             'Connections that were closed to make room for others.',
-            $this->totals->evicted,
+            $totals->evicted,
         );
-        $this->single(
-            'spindle_http_connections_max',
-            'gauge',
-            'Maximum number of open connections.',
-            $this->totals->maxConnections,
-        );
-        $this->single(
-            'spindle_http_tls_handshakes_failed_total',
-            'counter',
-            'Failed TLS handshakes.',
-            $this->totals->handshakesFailed,
-        );
+        $this->single('spindle_http_connections_max', 'Maximum number of open connections.', $totals->maxConnections);
+        $this->single('spindle_http_tls_handshakes_failed_total', 'Failed TLS handshakes.', $totals->handshakesFailed);
     }
 
     private function routes(): void
@@ -141,13 +118,9 @@ final class Metrics
 
     private function processes(): void
     {
-        $this->single('spindle_processes', 'gauge', 'Processes that serve requests.', \count($this->processes));
-        $this->single(
-            'spindle_processes_full',
-            'gauge',
-            'Processes that can accept no further connection.',
-            $this->totals->fullServers,
-        );
+        $full = $this->totals->fullServers;
+        $this->single('spindle_processes', 'Processes that serve requests.', \count($this->processes));
+        $this->single('spindle_processes_full', 'Processes that can accept no further connection.', $full);
         $metrics = [
             'spindle_process_start_time_seconds' => ['Start time of a process, as Unix time in seconds.', 'startedAt'],
             'spindle_process_memory_bytes' => ['Memory that PHP uses in a process, in bytes.', 'memory'],
@@ -193,8 +166,7 @@ final class Metrics
             }
         }
         foreach (array_filter($metrics) as $name => $values) {
-            $type = str_ends_with($name, '_total') ? 'counter' : 'gauge';
-            $this->exposition->metric($name, $type, self::poolHelp($name));
+            $this->exposition->metric($name, self::type($name), self::poolHelp($name));
             foreach ($values as $pool => $value) {
                 $this->exposition->sample($name, $value, ['pool' => $pool]);
             }
@@ -222,10 +194,15 @@ final class Metrics
         }
     }
 
-    /** @param 'counter'|'gauge' $type */
-    private function single(string $name, string $type, string $help, int|float $value): void
+    private function single(string $name, string $help, int|float $value): void
     {
-        $this->exposition->metric($name, $type, $help);
+        $this->exposition->metric($name, self::type($name), $help);
         $this->exposition->sample($name, $value);
+    }
+
+    /** @return 'counter'|'gauge' */
+    private static function type(string $name): string
+    {
+        return str_ends_with($name, '_total') ? 'counter' : 'gauge';
     }
 }
