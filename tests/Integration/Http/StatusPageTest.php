@@ -238,7 +238,7 @@ final class StatusPageTest extends TestCase implements Statistics
 
             public function readiness(): Readiness
             {
-                return Readiness::ready([]);
+                return new Readiness('');
             }
         };
         $operators = new HttpServer(Admin::from($overview)->withStatusPage());

@@ -43,9 +43,9 @@ final readonly class LocalServers implements ServerOverview
         $statistics = $this->combined();
 
         return match (true) {
-            $statistics->stopping => Readiness::draining(),
-            $statistics->full => Readiness::full(),
-            default => Readiness::ready($this->checks()),
+            $statistics->stopping => new Readiness('draining'),
+            $statistics->full => new Readiness('full'),
+            default => new Readiness('', ...$this->checks()),
         };
     }
 
@@ -88,18 +88,12 @@ final readonly class LocalServers implements ServerOverview
         );
     }
 
-    /** @return array<string, string|null> by check name: why the check failed in a server; null if it failed in none */
+    /** @return list<array<string, string|null>> by server and check name: why the check failed; null if it passed */
     private function checks(): array
     {
         /** @var non-empty-list<Future<array<string, string|null>>> $running */
         $running = array_map(static fn(HttpServer $server) => async($server->runHealthChecks(...)), $this->servers);
-        $reasons = [];
-        foreach ($running as $checks) {
-            foreach ($checks->await() as $name => $reason) {
-                $reasons[$name] ??= $reason;
-            }
-        }
 
-        return $reasons;
+        return array_map(static fn(Future $checks): array => $checks->await(), $running);
     }
 }

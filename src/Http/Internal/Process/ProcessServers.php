@@ -41,7 +41,7 @@ final readonly class ProcessServers implements ServerOverview
     {
         $result = $this->link->query(ServingProcess::HEALTH, self::TIMEOUT_FOR_HEALTH);
         if ($result === null) {
-            return Readiness::stuck();
+            return new Readiness('stuck');
         }
         $health = array_map(static function (string $answer): array {
             /** @var array{stopping: bool, full: bool, checks: array<string, string|null>} $health */
@@ -53,28 +53,11 @@ final readonly class ProcessServers implements ServerOverview
         $ready = array_filter($accepting, static fn(array $health): bool => !$health['full']);
 
         return match (true) {
-            $ready !== [] => Readiness::ready(self::mergeChecks(array_column($ready, 'checks'))),
-            $accepting !== [] => Readiness::full(),
-            $health !== [] => Readiness::draining(),
-            $result['silent'] !== [] => Readiness::stuck(),
-            default => Readiness::starting(),
+            $ready !== [] => new Readiness('', ...array_column($ready, 'checks')),
+            $accepting !== [] => new Readiness('full'),
+            $health !== [] => new Readiness('draining'),
+            $result['silent'] !== [] => new Readiness('stuck'),
+            default => new Readiness('starting'),
         };
-    }
-
-    /**
-     * @param list<array<string, string|null>> $processes
-     *
-     * @return array<string, string|null> by the check's name: the first failure; null if no process reported a failure
-     */
-    private static function mergeChecks(array $processes): array
-    {
-        $reasons = [];
-        foreach ($processes as $checks) {
-            foreach ($checks as $name => $reason) {
-                $reasons[$name] ??= $reason;
-            }
-        }
-
-        return $reasons;
     }
 }

@@ -101,10 +101,10 @@ final class AdminTest extends TestCase
     /** @return iterable<string, array{Readiness}> */
     public static function problems(): iterable
     {
-        yield 'starting' => [Readiness::starting()];
-        yield 'draining' => [Readiness::draining()];
-        yield 'full' => [Readiness::full()];
-        yield 'stuck' => [Readiness::stuck()];
+        yield 'starting' => [new Readiness('starting')];
+        yield 'draining' => [new Readiness('draining')];
+        yield 'full' => [new Readiness('full')];
+        yield 'stuck' => [new Readiness('stuck')];
     }
 
     #[DataProvider('problems')]

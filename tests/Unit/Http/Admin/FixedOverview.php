@@ -34,7 +34,7 @@ final class FixedOverview implements ServerOverview
 
     public function readiness(): Readiness
     {
-        return $this->condition ?? Readiness::ready($this->checks);
+        return $this->condition ?? new Readiness('', $this->checks);
     }
 
     /** Returns a name that PHP converts to a number as an array key. */
