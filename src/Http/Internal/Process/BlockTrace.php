@@ -37,37 +37,18 @@ final readonly class BlockTrace
     private const OTHERWISE = 'If this is a long computation, run it in a Spindle\Worker\WorkerPool';
 
     private const FUNCTIONS = [
-        'sleep' => self::DELAY,
-        'usleep' => self::DELAY,
-        'time_nanosleep' => self::DELAY,
-        'time_sleep_until' => self::DELAY,
-        'curl_exec' => self::HTTP,
-        'curl_multi_select' => self::HTTP,
-        'file_get_contents' => self::URL,
-        'fopen' => self::URL,
-        'file' => self::URL,
-        'readfile' => self::URL,
-        'copy' => self::URL,
-        'get_headers' => self::URL,
-        'fgets' => self::URL,
-        'fread' => self::URL,
-        'stream_get_contents' => self::URL,
-        'flock' => self::LOCK,
-        'exec' => self::COMMAND,
-        'shell_exec' => self::COMMAND,
-        '`' => self::COMMAND,
-        'system' => self::COMMAND,
-        'passthru' => self::COMMAND,
-        'proc_close' => self::COMMAND,
-        'pclose' => self::COMMAND,
-        'gethostbyname' => self::DNS,
-        'gethostbynamel' => self::DNS,
-        'gethostbyaddr' => self::DNS,
-        'dns_get_record' => self::DNS,
-        'dns_check_record' => self::DNS,
-        'checkdnsrr' => self::DNS,
-        'dns_get_mx' => self::DNS,
-        'getmxrr' => self::DNS,
+        self::DELAY => ['sleep', 'usleep', 'time_nanosleep', 'time_sleep_until'],
+        self::HTTP => ['curl_exec', 'curl_multi_select'],
+        self::URL => [
+            'file_get_contents', 'fopen', 'file', 'readfile', 'copy', 'get_headers', 'fgets', 'fread',
+            'stream_get_contents',
+        ],
+        self::LOCK => ['flock'],
+        self::COMMAND => ['exec', 'shell_exec', '`', 'system', 'passthru', 'proc_close', 'pclose'],
+        self::DNS => [
+            'gethostbyname', 'gethostbynamel', 'gethostbyaddr', 'dns_get_record', 'dns_check_record', 'checkdnsrr',
+            'dns_get_mx', 'getmxrr',
+        ],
     ];
 
     private const PREFIXES = ['mysqli_' => self::MYSQL, 'pg_' => self::POSTGRES];
@@ -82,19 +63,8 @@ final readonly class BlockTrace
 
     /** Methods of {@see CLASSES} that wait for a server. {@see insteadOf()} uses them if a call's class is unknown. */
     private const METHODS = [
-        'query',
-        'exec',
-        'execute',
-        'prepare',
-        'begintransaction',
-        'begin_transaction',
-        'commit',
-        'rollback',
-        'fetch',
-        'fetchall',
-        'real_query',
-        'multi_query',
-        'real_connect',
+        'query', 'exec', 'execute', 'prepare', 'begintransaction', 'begin_transaction', 'commit', 'rollback', 'fetch',
+        'fetchall', 'real_query', 'multi_query', 'real_connect',
     ];
 
     private const GUZZLE_HANDLER = '/^GuzzleHttp\\\\Handler\\\\(?:Curl\w*|StreamHandler)$/D';
@@ -264,7 +234,12 @@ final readonly class BlockTrace
                 return $instead;
             }
         }
+        foreach (self::FUNCTIONS as $instead => $functions) {
+            if (\in_array($function, $functions, true)) {
+                return $instead;
+            }
+        }
 
-        return self::FUNCTIONS[$function] ?? '';
+        return '';
     }
 }
