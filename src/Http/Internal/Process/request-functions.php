@@ -38,31 +38,15 @@ if (extension_loaded('session') && !function_exists('session_start')) {
 }
 
 if (!function_exists('setcookie')) {
-    /** @param array<string, mixed>|int $expires_or_options */
-    function setcookie(
-        string $name,
-        string $value = '',
-        array|int $expires_or_options = 0,
-        string $path = '',
-        string $domain = '',
-        bool $secure = false,
-        bool $httponly = false,
-    ): bool {
+    function setcookie(mixed ...$arguments): bool
+    {
         RequestFunctions::refuse('setcookie');
     }
 }
 
 if (!function_exists('setrawcookie')) {
-    /** @param array<string, mixed>|int $expires_or_options */
-    function setrawcookie(
-        string $name,
-        string $value = '',
-        array|int $expires_or_options = 0,
-        string $path = '',
-        string $domain = '',
-        bool $secure = false,
-        bool $httponly = false,
-    ): bool {
+    function setrawcookie(mixed ...$arguments): bool
+    {
         RequestFunctions::refuse('setrawcookie');
     }
 }
