@@ -86,19 +86,13 @@ final class ResponseWriter
                 return "{$head}{$this->date($now)}Content-Length: {$length}\r\n\r\n{$body}";
             }
         }
-        $status = $response->getStatusCode();
-        $head = $this->headLines($response, $status, $keepAlive, $request, $now, $given);
 
-        return match (true) {
-            !self::hasBody($status, $request) => $head
-                . self::lengthWithoutBody($status, $given, \strlen($body))
-                . "\r\n",
-            default => "{$head}Content-Length: " . \strlen($body) . "\r\n\r\n{$body}",
-        };
+        return $this->head($response, \strlen($body), $request, $keepAlive, $now)
+            . (self::hasBody($response->getStatusCode(), $request) ? $body : '');
     }
 
     /**
-     * Returns the head, for a body that is a stream.
+     * Returns the head.
      *
      * @param int|null $length    bytes of the body; null when unknown
      * @param bool     $keepAlive see {@see complete()}
