@@ -7,49 +7,21 @@ namespace Spindle\Http\Internal\Answer;
 /** Formats and parses dates in header fields: RFC 9110, 5.6.7. */
 final class HttpDate
 {
-    private const MONTH_NUMBERS = [
-        'Jan' => 1,
-        'Feb' => 2,
-        'Mar' => 3,
-        'Apr' => 4,
-        'May' => 5,
-        'Jun' => 6,
-        'Jul' => 7,
-        'Aug' => 8,
-        'Sep' => 9,
-        'Oct' => 10,
-        'Nov' => 11,
-        'Dec' => 12,
+    public const MONTHS = [
+        'jan' => 1, 'feb' => 2, 'mar' => 3, 'apr' => 4, 'may' => 5, 'jun' => 6,
+        'jul' => 7, 'aug' => 8, 'sep' => 9, 'oct' => 10, 'nov' => 11, 'dec' => 12,
     ];
 
-    private const DAY_PATTERN = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
-    private const LONG_DAY_PATTERN = '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day';
-    private const MONTH_PATTERN = '(?<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
-    private const TIME_PATTERN = '(?<hour>[01]\d|2[0-3]):(?<minute>[0-5]\d):(?<second>[0-5]\d|60)';
+    private const DAY = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
+    private const LONG_DAY = '(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day';
+    private const MONTH = '(?<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
+    private const TIME = '(?<hour>[01]\d|2[0-3]):(?<minute>[0-5]\d):(?<second>[0-5]\d|60)';
 
     /** The current format first, then two obsolete formats. */
     private const DATE_PATTERNS = [
-        '/^'
-            . self::DAY_PATTERN
-            . ', (?<day>\d\d) '
-            . self::MONTH_PATTERN
-            . ' (?<year>\d{4}) '
-            . self::TIME_PATTERN
-            . ' GMT$/D',
-        '/^'
-            . self::LONG_DAY_PATTERN
-            . ', (?<day>\d\d)-'
-            . self::MONTH_PATTERN
-            . '-(?<year>\d\d) '
-            . self::TIME_PATTERN
-            . ' GMT$/D',
-        '/^'
-            . self::DAY_PATTERN
-            . ' '
-            . self::MONTH_PATTERN
-            . ' (?<day>\d\d| \d) '
-            . self::TIME_PATTERN
-            . ' (?<year>\d{4})$/D',
+        '/^' . self::DAY . ', (?<day>\d\d) ' . self::MONTH . ' (?<year>\d{4}) ' . self::TIME . ' GMT$/D',
+        '/^' . self::LONG_DAY . ', (?<day>\d\d)-' . self::MONTH . '-(?<year>\d\d) ' . self::TIME . ' GMT$/D',
+        '/^' . self::DAY . ' ' . self::MONTH . ' (?<day>\d\d| \d) ' . self::TIME . ' (?<year>\d{4})$/D',
     ];
 
     /** @param int $time Unix time */
@@ -73,7 +45,8 @@ final class HttpDate
     /** @param array<string> $parts */
     private static function time(array $parts, int $now): ?int
     {
-        [$month, $day, $year] = [self::MONTH_NUMBERS[$parts['month']] ?? 0, (int) $parts['day'], (int) $parts['year']];
+        $month = self::MONTHS[strtolower($parts['month'])] ?? 0;
+        [$day, $year] = [(int) $parts['day'], (int) $parts['year']];
         if (\strlen($parts['year']) === 2) {
             $year = self::fullYear($year, (int) gmdate('Y', $now));
         }

@@ -4,16 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
+use Spindle\Http\Internal\Answer\HttpDate;
+
 /** Reads the date in the Expires attribute of a cookie: RFC 6265bis, 5.1.1. The weekday and the zone are ignored. */
 final class CookieDate
 {
-    /** Bytes between delimiters. */
     private const TOKEN = '/[^\x09\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]++/';
-
-    private const MONTHS = [
-        'jan' => 1, 'feb' => 2, 'mar' => 3, 'apr' => 4, 'may' => 5, 'jun' => 6,
-        'jul' => 7, 'aug' => 8, 'sep' => 9, 'oct' => 10, 'nov' => 11, 'dec' => 12,
-    ];
 
     private const MIN_YEAR = 1601;
 
@@ -28,8 +24,8 @@ final class CookieDate
                 $time = [(int) $match[1], (int) $match[2], (int) $match[3]];
             } elseif ($day === null && preg_match('/^\d\d?(?!\d)/', $token, $match) === 1) {
                 $day = (int) $match[0];
-            } elseif ($month === null && isset(self::MONTHS[$start])) {
-                $month = self::MONTHS[$start];
+            } elseif ($month === null && isset(HttpDate::MONTHS[$start])) {
+                $month = HttpDate::MONTHS[$start];
             } elseif ($year === null && preg_match('/^\d{2,4}(?!\d)/', $token, $match) === 1) {
                 $year = self::fullYear((int) $match[0]);
             }
