@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Answer;
 use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
 use Spindle\Http\ClientDisconnectedException;
-use Spindle\Http\Internal\Message\ReadOnlyStream;
+use Spindle\Http\Internal\Message\PositionedStream;
 use Spindle\Http\ServerSentEvent;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\Coroutine;
@@ -22,7 +22,7 @@ use Spindle\Internal\Async\Coroutine;
  */
 final class EventStream implements StreamInterface
 {
-    use ReadOnlyStream;
+    use PositionedStream;
 
     private const COMMENT = ":\n\n";
 
@@ -42,8 +42,6 @@ final class EventStream implements StreamInterface
 
     /** Unread bytes. A comment before the first event shows the client immediately that the stream is open. */
     private string $unread = self::COMMENT;
-
-    private int $position = 0;
 
     /**
      * Conditions on which readers wait, by stream. If a property held the condition, a dump of a response would contain
@@ -67,7 +65,8 @@ final class EventStream implements StreamInterface
     public function read(int $length): string
     {
         if ($this->unread === '' && $this->failure === null && !$this->eof()) {
-            $this->await();
+            $this->start();
+            $this->suspend($this->heartbeat, $this->sendHeartbeat(...));
         }
         if ($this->unread === '' && $this->failure !== null) {
             throw $this->failure;
@@ -82,11 +81,6 @@ final class EventStream implements StreamInterface
     public function eof(): bool
     {
         return $this->closed || $this->unread === '' && $this->events === null && $this->failure === null;
-    }
-
-    public function tell(): int
-    {
-        return $this->position;
     }
 
     public function close(): void
@@ -111,12 +105,6 @@ final class EventStream implements StreamInterface
         if ($this->running) {
             $this->suspend($timeout, $this->wake(...));
         }
-    }
-
-    private function await(): void
-    {
-        $this->start();
-        $this->suspend($this->heartbeat, $this->sendHeartbeat(...));
     }
 
     /** @param \Closure(): void $onTimeout must end the wait with {@see wake()} */

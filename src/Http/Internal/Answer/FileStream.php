@@ -5,19 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Answer;
 
 use Psr\Http\Message\StreamInterface;
-use Spindle\Http\Internal\Message\ReadOnlyStream;
+use Spindle\Http\Internal\Message\PositionedStream;
 use Spindle\Internal\Warnings;
 
 /** A part of an open file as a stream of fixed length. If the file is truncated, the stream ends early. */
 final class FileStream implements StreamInterface
 {
-    use ReadOnlyStream;
+    use PositionedStream;
 
     /** @var resource|null */
     private $file;
-
-    /** Offset of the next read, from the start of the part. */
-    private int $position = 0;
 
     /** Whether the last read returned no bytes, because the file was truncated. */
     private bool $endedEarly = false;
@@ -79,11 +76,6 @@ final class FileStream implements StreamInterface
     public function eof(): bool
     {
         return $this->file === null || $this->endedEarly || $this->position >= $this->length;
-    }
-
-    public function tell(): int
-    {
-        return $this->position;
     }
 
     public function close(): void

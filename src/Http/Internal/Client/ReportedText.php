@@ -5,17 +5,15 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Client;
 
 use Psr\Http\Message\StreamInterface;
-use Spindle\Http\Internal\Message\ReadOnlyStream;
+use Spindle\Http\Internal\Message\PositionedStream;
 
 /** A string as the body of a request. Reports each read; the first read means that the request has a connection. */
 final class ReportedText implements StreamInterface
 {
-    use ReadOnlyStream;
+    use PositionedStream;
 
     /** Maximum bytes of one read, so that a long upload reports its progress often. */
     private const MAX_READ_BYTES = 65_536;
-
-    private int $position = 0;
 
     /** @param \Closure(int): void $onRead gets the number of bytes of each read */
     public function __construct(
@@ -42,11 +40,6 @@ final class ReportedText implements StreamInterface
     public function eof(): bool
     {
         return $this->position === \strlen($this->text);
-    }
-
-    public function tell(): int
-    {
-        return $this->position;
     }
 
     public function getSize(): int

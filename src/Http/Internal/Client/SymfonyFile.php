@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Client;
 
 use Psr\Http\Message\StreamInterface;
-use Spindle\Http\Internal\Message\ReadOnlyStream;
+use Spindle\Http\Internal\Message\PositionedStream;
 use Spindle\Http\Internal\Message\StreamSize;
 
 /**
@@ -15,7 +15,7 @@ use Spindle\Http\Internal\Message\StreamSize;
  */
 final class SymfonyFile implements StreamInterface
 {
-    use ReadOnlyStream;
+    use PositionedStream;
 
     /** @var array<int, array{int, int}> start of the body, and position after the last read, by id of the resource */
     private static array $reads = [];
@@ -23,10 +23,7 @@ final class SymfonyFile implements StreamInterface
     /** @var (\Closure(int): void)|null gets the number of bytes of each read */
     public ?\Closure $onRead = null;
 
-    /** Position in the resource where the body begins. */
     private int $start;
-
-    private int $position = 0;
 
     /** Bytes of the body, by the last {@see getSize()}: bytes that a file gets later are not read. */
     private int $end = \PHP_INT_MAX;
@@ -111,11 +108,6 @@ final class SymfonyFile implements StreamInterface
     public function eof(): bool
     {
         return $this->isAtEnd;
-    }
-
-    public function tell(): int
-    {
-        return $this->position;
     }
 
     public function getSize(): ?int

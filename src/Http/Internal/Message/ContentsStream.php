@@ -12,12 +12,10 @@ use Psr\Http\Message\StreamInterface;
  */
 final class ContentsStream implements StreamInterface
 {
-    use ReadOnlyStream;
+    use PositionedStream;
 
     /** All bytes; null before the first read, which calls getContents(). */
     private ?string $contents = null;
-
-    private int $offset = 0;
 
     private function __construct(private readonly StreamInterface $source) {}
 
@@ -33,8 +31,8 @@ final class ContentsStream implements StreamInterface
 
     public function read(int $length): string
     {
-        $bytes = substr($this->contents ??= $this->contents(), $this->offset, $length);
-        $this->offset += \strlen($bytes);
+        $bytes = substr($this->contents ??= $this->contents(), $this->position, $length);
+        $this->position += \strlen($bytes);
 
         return $bytes;
     }
@@ -43,17 +41,12 @@ final class ContentsStream implements StreamInterface
     {
         return $this->contents === null
             ? !$this->source->isSeekable() && $this->source->eof()
-            : $this->offset === \strlen($this->contents);
-    }
-
-    public function tell(): int
-    {
-        return $this->offset;
+            : $this->position === \strlen($this->contents);
     }
 
     public function close(): void
     {
-        [$this->contents, $this->offset] = ['', 0];
+        [$this->contents, $this->position] = ['', 0];
         $this->source->close();
     }
 

@@ -10,7 +10,7 @@ use Spindle\Http\ClientDisconnectedException;
 /** A body that is produced while it is sent. read() returns at most one piece, even if more bytes were requested. */
 final class IterableStream implements JoiningStream
 {
-    use ReadOnlyStream;
+    use PositionedStream;
 
     /** Maximum empty pieces that one read skips. Then read() returns '', so the caller can let other fibers run. */
     private const MAX_EMPTY_PIECES = 100;
@@ -32,9 +32,6 @@ final class IterableStream implements JoiningStream
 
     private int $offset = 0;
 
-    private int $position = 0;
-
-    /** Bytes that {@see readJoined()} has joined so far. */
     private string $joined = '';
 
     /** Time by hrtime() until which the current {@see readJoined()} joins pieces. */
@@ -82,7 +79,7 @@ final class IterableStream implements JoiningStream
         $max = min($length, self::MAX_JOINED_BYTES);
         while ($this->pieces !== null && \strlen($this->joined) < $max) {
             $now = (int) hrtime(true);
-            if ($now >= $this->joinUntil || $now - $readAt > self::MIN_FORK_NANOSECONDS && $this->isInFork()) {
+            if ($now >= $this->joinUntil || $now - $readAt > self::MIN_FORK_NANOSECONDS && getmypid() !== $this->pid) {
                 break;
             }
             $readAt = $now;
@@ -112,11 +109,6 @@ final class IterableStream implements JoiningStream
         return $this->piece === '' && $this->pieces === null;
     }
 
-    public function tell(): int
-    {
-        return $this->position;
-    }
-
     /**
      * Lets a generator run the code after its last `yield`, by trying to read one more byte. Callers that stop at the
      * announced length must call this method, because no other read resumes the generator.
@@ -143,11 +135,6 @@ final class IterableStream implements JoiningStream
         if ($pieces !== null && $this->started && !$this->running) {
             self::endGenerator($pieces);
         }
-    }
-
-    private function isInFork(): bool
-    {
-        return getmypid() !== $this->pid;
     }
 
     /** @param \Iterator<mixed, mixed> $pieces */

@@ -8,14 +8,14 @@ use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\ContentsStream;
 use Spindle\Http\Internal\Message\JoiningStream;
 use Spindle\Http\Internal\Message\LengthExcess;
-use Spindle\Http\Internal\Message\ReadOnlyStream;
+use Spindle\Http\Internal\Message\PositionedStream;
 use Spindle\Http\Internal\Message\SingleReader;
 use Spindle\Http\Internal\Message\StreamSize;
 
 /** Compresses a body while it is read. Flushes each piece if the size is unknown, so that the piece is sent at once. */
 final class GzipStream implements JoiningStream
 {
-    use ReadOnlyStream;
+    use PositionedStream;
 
     private const READ_BYTES = 16_384;
 
@@ -45,8 +45,6 @@ final class GzipStream implements JoiningStream
     private string $output = '';
 
     private int $offset = 0;
-
-    private int $position = 0;
 
     private ?LengthExcess $excess = null;
 
@@ -124,11 +122,6 @@ final class GzipStream implements JoiningStream
     public function eof(): bool
     {
         return $this->ended && $this->offset === \strlen($this->output);
-    }
-
-    public function tell(): int
-    {
-        return $this->position;
     }
 
     public function close(): void

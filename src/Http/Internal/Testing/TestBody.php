@@ -6,16 +6,15 @@ namespace Spindle\Http\Internal\Testing;
 
 use Amp\Cancellation;
 use Psr\Http\Message\StreamInterface;
-use Spindle\Http\Internal\Message\ReadOnlyStream;
+use Spindle\Http\Internal\Message\PositionedStream;
 use Spindle\Internal\Async\LoopTurn;
 
 /** The body of a response that the server is still sending. A read waits for the next bytes. */
 final class TestBody implements StreamInterface
 {
-    use ReadOnlyStream;
+    use PositionedStream;
 
     private string $unread = '';
-    private int $position = 0;
     private bool $ended = false;
 
     public function __construct(
@@ -44,11 +43,6 @@ final class TestBody implements StreamInterface
     public function eof(): bool
     {
         return $this->ended && $this->unread === '';
-    }
-
-    public function tell(): int
-    {
-        return $this->position;
     }
 
     /** Disconnects the client. Waits for one turn of the event loop, in which the server ends the body's generator. */
