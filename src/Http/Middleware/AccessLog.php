@@ -96,22 +96,11 @@ final class AccessLog implements MiddlewareInterface
             $response = $handler->handle($request);
         } catch (\Throwable $failure) {
             if (!ClientDisconnect::caused($failure)) {
-                $this->log(
-                    $request,
-                    AccessLogEntry::of(
-                        $request,
-                        $failure instanceof HttpException ? $failure->status : 500,
-                        null,
-                        (hrtime(true) - $startedAt) / 1e9,
-                    ),
-                );
+                $this->log($request, $failure instanceof HttpException ? $failure->status : 500, null, $startedAt);
             }
             throw $failure;
         }
-        $this->log(
-            $request,
-            AccessLogEntry::of($request, $response->getStatusCode(), $response, (hrtime(true) - $startedAt) / 1e9),
-        );
+        $this->log($request, $response->getStatusCode(), $response, $startedAt);
 
         return $response;
     }
@@ -121,8 +110,9 @@ final class AccessLog implements MiddlewareInterface
         return $this->lostLines;
     }
 
-    private function log(ServerRequestInterface $request, AccessLogEntry $entry): void
+    private function log(ServerRequestInterface $request, int $status, ?ResponseInterface $response, int $start): void
     {
+        $entry = AccessLogEntry::of($request, $status, $response, (hrtime(true) - $start) / 1e9);
         try {
             $reason = $this->write($request, $entry);
         } catch (\Throwable $failure) {
