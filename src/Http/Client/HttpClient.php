@@ -187,21 +187,9 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         ?RequestOptions $options = null,
         ?Cancellation $cancellation = null,
     ): \Generator {
-        $default = $this->options->request;
-        $options ??= new RequestOptions(
-            connectTimeout: $default->connectTimeout,
-            firstByteTimeout: $default->firstByteTimeout,
-            readTimeout: \INF,
-            timeout: \INF,
-            maxRedirects: $default->maxRedirects,
-            maxBodyBytes: $default->maxBodyBytes,
-            expectContinueBytes: $default->expectContinueBytes,
-            decompress: false,
-            proxy: $default->proxy,
-            tls: $default->tls,
-            blocksPrivateAddresses: $default->blocksPrivateAddresses,
-            waitsInQueue: $default->waitsInQueue,
-        );
+        $endless = ['readTimeout' => \INF, 'timeout' => \INF, 'decompress' => false];
+        // @phpstan-ignore argument.type (the values are those of other RequestOptions)
+        $options ??= new RequestOptions(...[...get_object_vars($this->options->request), ...$endless]);
         $fields = Fields::of($headers) + ['accept' => ['Accept', ['text/event-stream']]];
         $request = OutgoingRequest::of($method, $url, $fields, $body, new Call($this->failedTotal));
         yield from EventReader::ofResponse($request, $this->execute($request, $options, $cancellation), $options);
