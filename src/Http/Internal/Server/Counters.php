@@ -11,22 +11,8 @@ final class Counters
 {
     /** {@see HttpServerStatistics::DURATION_BOUNDS} in nanoseconds. */
     private const BUCKET_BOUNDS_NANOSECONDS = [
-        100_000,
-        250_000,
-        500_000,
-        1_000_000,
-        2_500_000,
-        5_000_000,
-        10_000_000,
-        25_000_000,
-        50_000_000,
-        100_000_000,
-        250_000_000,
-        500_000_000,
-        1_000_000_000,
-        2_500_000_000,
-        5_000_000_000,
-        10_000_000_000,
+        100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000,
+        250_000_000, 500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000,
     ];
 
     private const MAX_ROUTES = 500;
@@ -49,7 +35,6 @@ final class Counters
     /** Requests that got no response, because the client or the server closed the connection. */
     public int $abandoned = 0;
 
-    /** Responses that an exception has cut off after their head. */
     public int $cutOff = 0;
 
     /** @var array<int, int> responses by bucket of duration; the last bucket is for durations above all bounds */
