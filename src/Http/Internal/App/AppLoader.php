@@ -90,9 +90,9 @@ final class AppLoader
      */
     private static function checkedHandler(string $file, string $source, \Closure $closure): \Closure
     {
-        $signature = new HandlerSignature($closure);
-        if ($signature->problem !== null) {
-            throw AppException::noHandler($file, $source, $signature->problem);
+        $problem = HandlerSignature::problem($closure);
+        if ($problem !== null) {
+            throw AppException::noHandler($file, $source, $problem);
         }
 
         /** @var \Closure(ServerRequestInterface): ResponseInterface $closure */

@@ -8,18 +8,17 @@ use Psr\Http\Message\ServerRequestInterface;
 use Spindle\Http\Internal\Message\Request;
 
 /** Checks whether a closure with parameters can be called with only a request. */
-final readonly class HandlerSignature
+final class HandlerSignature
 {
-    /** Why the closure can't be called, such as "needs 2 arguments"; null when it can. */
-    public ?string $problem;
-
-    public function __construct(\Closure $closure)
+    /** @return string|null why the closure can't be called, such as "needs 2 arguments"; null when it can */
+    public static function problem(\Closure $closure): ?string
     {
         $function = new \ReflectionFunction($closure);
         $required = $function->getNumberOfRequiredParameters();
         [$first] = $function->getParameters();
         $type = $first->getType();
-        $this->problem = match (true) {
+
+        return match (true) {
             $type !== null && !self::acceptsRequest($type)
                 => "has the first parameter {$type} \${$first->getName()}, which is not a request",
             $required > 1 => "needs {$required} arguments",
