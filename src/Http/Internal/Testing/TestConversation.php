@@ -89,7 +89,17 @@ final class TestConversation implements TransportEvents
     ): Response {
         // If this method throws, PHP destroys the body. The destructor of the body closes the connection.
         $unread = new TestBody($this, $cancellation);
-        $this->send($method, $target, $headers, $body);
+        $lines = "{$method} {$target} HTTP/1.1\r\n";
+        $fields = Fields::of($headers) + ['host' => ['Host', ['localhost']], 'connection' => ['Connection', ['close']]];
+        if ($body !== '') {
+            $fields += ['content-length' => ['Content-Length', [(string) \strlen($body)]]];
+        }
+        foreach ($fields as [$name, $values]) {
+            foreach ($values as $value) {
+                $lines .= "{$name}: {$value}\r\n";
+            }
+        }
+        $this->transport->send("{$lines}\r\n{$body}");
         $head = $this->head = $this->receiveHead($method === 'HEAD', $cancellation);
         $fields = [];
         foreach ($head->fields as $key => [$name, $values]) {
@@ -144,28 +154,6 @@ final class TestConversation implements TransportEvents
     }
 
     public function written(): void {}
-
-    /** @param array<string, string|list<string>> $headers */
-    private function send(
-        string $method,
-        string $target,
-        #[\SensitiveParameter]
-        array $headers,
-        #[\SensitiveParameter]
-        string $body,
-    ): void {
-        $lines = "{$method} {$target} HTTP/1.1\r\n";
-        $fields = Fields::of($headers) + ['host' => ['Host', ['localhost']], 'connection' => ['Connection', ['close']]];
-        if ($body !== '') {
-            $fields += ['content-length' => ['Content-Length', [(string) \strlen($body)]]];
-        }
-        foreach ($fields as [$name, $values]) {
-            foreach ($values as $value) {
-                $lines .= "{$name}: {$value}\r\n";
-            }
-        }
-        $this->transport->send("{$lines}\r\n{$body}");
-    }
 
     /** Waits for the head of the final response, and skips interim responses (1xx). */
     private function receiveHead(bool $hasNoBody, ?Cancellation $cancellation): ResponseHead
