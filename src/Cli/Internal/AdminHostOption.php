@@ -22,11 +22,7 @@ final class AdminHostOption
         $names = $input->getOption('admin-host');
         foreach ($names as $name) {
             if (preg_match(self::HOST_PATTERN, $name) !== 1) {
-                throw UsageException::option(
-                    '--admin-host',
-                    $name,
-                    'a host name without a port, or *',
-                );
+                throw UsageException::option('--admin-host', $name, 'a host name without a port, or *');
             }
         }
         if ($names !== [] && $input->getOption('admin') === null) {

@@ -59,11 +59,7 @@ final class DryRun
         if (!$outcome->resume || $outcome->jobLog === null) {
             return $inputs;
         }
-        $resumed = new ResumedInput(
-            JobLog::read($outcome->jobLog),
-            $this->options->input,
-            $outcome->retryFailed,
-        );
+        $resumed = new ResumedInput(JobLog::read($outcome->jobLog), $this->options->input, $outcome->retryFailed);
 
         return $resumed->remaining($inputs, $wait, new RunStatistics());
     }

@@ -101,11 +101,7 @@ final class RunCommand extends Command
             ->addUsage('[options] [--] [command template] < input')
             ->addUsage('[options] [--] [command template] ::: [argument...]')
             ->addUsage('[options] [--] [command template] :::: [file...]')
-            ->addArgument(
-                RunOptions::WORDS,
-                InputArgument::IS_ARRAY,
-                'The command, and a list after ::: or ::::',
-            );
+            ->addArgument(RunOptions::WORDS, InputArgument::IS_ARRAY, 'The command, and a list after ::: or ::::');
         foreach (OptionTable::ofRun()->defined() as $option) {
             $isList = \in_array($option->name(), self::LISTS, true);
             $this->getDefinition()->addOption($option->definition($isList));

@@ -45,7 +45,8 @@ final class Console implements ProgressConsole
         JobControl $control,
     ) {
         $this->sharesTerminal = $out->isSameTerminal($error);
-        $draws = \in_array($options->mode, [ProgressMode::Bar, ProgressMode::Screen], true) && self::canDraw($error);
+        $canDraw = $error->isTerminal() && getenv('TERM') !== 'dumb';
+        $draws = $canDraw && \in_array($options->mode, [ProgressMode::Bar, ProgressMode::Screen], true);
         $this->progress = match (true) {
             $options->mode === ProgressMode::None => null,
             $draws => new ScreenProgress(new ScreenTerminal($error->stream), $control, $options, $this),
@@ -196,10 +197,5 @@ final class Console implements ProgressConsole
         while (($line = array_shift($this->pendingLines)) !== null) {
             $this->error($line);
         }
-    }
-
-    private static function canDraw(OutputStream $error): bool
-    {
-        return $error->isTerminal() && getenv('TERM') !== 'dumb';
     }
 }

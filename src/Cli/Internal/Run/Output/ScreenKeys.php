@@ -79,7 +79,7 @@ final class ScreenKeys
                 "\e[A", "\eOA", 'k' => $this->select($running, -1),
                 "\e[B", "\eOB", 'j' => $this->select($running, 1),
                 'o', "\n", "\r" => $this->toggleOutput($running),
-                'x' => $this->askToEnd($running),
+                'x' => $this->toEnd = $this->position($running) === null ? null : $this->selected,
                 "\e", 'q' => $this->showsOutput = false,
                 default => null,
             };
@@ -115,11 +115,5 @@ final class ScreenKeys
             $this->select($running, 0);
         }
         $this->showsOutput = !$this->showsOutput;
-    }
-
-    /** @param list<array{InputJob, float}> $running */
-    private function askToEnd(array $running): void
-    {
-        $this->toEnd = $this->position($running) === null ? null : $this->selected;
     }
 }

@@ -170,10 +170,7 @@ final class ScreenTerminal
     {
         if ($this->size === null) {
             [$rows, $columns] = array_map(intval(...), explode(' ', (string) $this->stty('size'))) + [0, 0];
-            $this->size = [
-                $columns < 1 ? self::DEFAULT_COLUMNS : $columns,
-                $rows < 1 ? self::DEFAULT_ROWS : $rows,
-            ];
+            $this->size = [$columns < 1 ? self::DEFAULT_COLUMNS : $columns, $rows < 1 ? self::DEFAULT_ROWS : $rows];
         }
 
         return $this->size;
