@@ -20,7 +20,6 @@ final readonly class MiddlewareStack implements RequestHandlerInterface
 {
     private ?MiddlewareInterface $outermost;
 
-    /** The handler and all middleware but the outermost. */
     private ?self $rest;
 
     /**

@@ -13,7 +13,6 @@ enum QueueAction: string
     case Delete = 'delete';
     case Purge = 'purge';
 
-    /** Returns whether the action needs the ids of dead letters, or --all. */
     public function selectsDeadLetters(): bool
     {
         return $this === self::Retry || $this === self::Delete;

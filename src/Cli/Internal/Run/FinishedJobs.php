@@ -85,7 +85,6 @@ final class FinishedJobs
         return $this->length;
     }
 
-    /** Returns the highest number of a finished job; 0 when there is none. */
     public function lastSequence(): int
     {
         return $this->lastSequence;

@@ -14,7 +14,6 @@ use Spindle\SpindleException;
 /** Reports that the launcher, the process that starts the jobs, died. The running jobs ended with the launcher. */
 final class LostJobsException extends \RuntimeException implements SpindleException
 {
-    /** Maximum number of jobs that {@see lines()} names. */
     private const MAX_NAMED = 20;
 
     /** @param non-empty-list<InputJob> $jobs */

@@ -56,7 +56,6 @@ final class RunStatistics
         return Clock::now() - $this->startedAt;
     }
 
-    /** Returns the finished jobs per second since the run began. */
     public function rate(): float
     {
         $elapsed = $this->elapsed();

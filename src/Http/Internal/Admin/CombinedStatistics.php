@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\Admin;
 
 use Spindle\Http\HttpServerStatistics;
 
-/** The statistics of several processes, and their totals. */
 final readonly class CombinedStatistics
 {
     public Totals $totals;

@@ -6,7 +6,6 @@ namespace Spindle\Http\Internal\App;
 
 use Psr\Http\Message\ResponseInterface;
 
-/** Checks what a closure has returned for a request. */
 final class HandlerResult
 {
     /** @throws \TypeError when the result is no response */

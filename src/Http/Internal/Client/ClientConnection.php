@@ -270,7 +270,6 @@ final class ClientConnection
             : TimedOutException::ofWait($for, $seconds, $option));
     }
 
-    /** Closes the connection, and makes its request fail. */
     public function fail(\Throwable $reason): void
     {
         $this->failure ??= $reason;

@@ -23,7 +23,6 @@ final class EventReader
     /** Data lines of the current event, each with a line end. */
     private string $data = '';
 
-    /** Bytes of the lines in $data, with their field names. */
     private int $size = 0;
 
     private ?string $event = null;

@@ -33,7 +33,6 @@ final class GuzzlePromise implements PromiseInterface
 
     private bool $isAwaited = false;
 
-    /** Whether the promise is settled and its callbacks have returned. */
     private bool $isFinished = false;
 
     /** @var DeferredFuture<null>|null created by the first wait */

@@ -141,6 +141,5 @@ trait KeepsContents
 
     abstract private function fail(InvalidResponseException $failure): \Throwable;
 
-    /** Returns whether the bytes from the beginning on were kept. */
     abstract private function hasKept(): bool;
 }

@@ -16,7 +16,6 @@ final readonly class ProxyBypass
 
     private ?IpNetwork $network;
 
-    /** Port to which the entry is restricted; null for all ports. */
     private ?int $port;
 
     /** @param string $entry a malformed entry matches no host */

@@ -7,7 +7,6 @@ namespace Spindle\Http\Internal\Form;
 /** The file descriptors of a server, for its connections and for the files of uploads. */
 interface FileDescriptors
 {
-    /** Returns how many files of uploads can be open at the same time. */
     public function maxFiles(): int;
 
     /** Logs that files are refused, at most once a minute. Closes connections of slow clients to free descriptors. */

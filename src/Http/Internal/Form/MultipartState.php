@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Form;
 
-/** The section of the body that a {@see MultipartParser} is reading. */
 enum MultipartState
 {
     case Preamble;

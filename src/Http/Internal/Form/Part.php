@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Form;
 
-/** The header of one part of a multipart form. */
 final readonly class Part
 {
     /**

@@ -7,7 +7,6 @@ namespace Spindle\Http\Internal\Form;
 use Spindle\Internal\Warnings;
 use Spindle\SpindleException;
 
-/** Thrown when an uploaded file can't be stored, moved or read. */
 final class UploadException extends \RuntimeException implements SpindleException
 {
     /** @param string $warning warning of the PHP function that failed; '' for none */

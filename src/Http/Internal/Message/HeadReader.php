@@ -29,7 +29,6 @@ final class HeadReader
     private const UNKNOWN_CODING = '(?!chunked(?:[ \t;,]|$))' . self::TOKEN
         . '(?:[ \t]*+;[ \t]*+' . self::TOKEN . '[ \t]*+=[ \t]*+(?:' . self::TOKEN . '|' . self::QUOTED . '))*+';
 
-    /** List of unknown codings, perhaps with "chunked" at the end. */
     private const UNKNOWN_CODINGS_PATTERN = '@^'
         . self::UNKNOWN_CODING
         . '(?:[ \t]*+,[ \t]*+'
@@ -47,7 +46,6 @@ final class HeadReader
 
     private ?string $host = null;
 
-    /** Value of the Content-Length field; null without this field. */
     private ?int $length = null;
 
     private bool $chunked = false;

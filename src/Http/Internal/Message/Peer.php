@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Message;
 
-/** The addresses of a connection's two ends. */
 final readonly class Peer
 {
     /** Bytes of the IPv6 prefix that providers assign to one client: RFC 6177, 2. */

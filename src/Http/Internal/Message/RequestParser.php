@@ -77,7 +77,6 @@ final class RequestParser
             : '';
     }
 
-    /** Returns the number of received bytes that were not consumed. */
     public function buffered(): int
     {
         return \strlen($this->buffer) - $this->offset;

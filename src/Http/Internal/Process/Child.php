@@ -14,7 +14,6 @@ final class Child
     /** Nanoseconds from the signal that asks a process for its position in the code until the process is killed. */
     private const REPORT_NANOSECONDS = 250_000_000;
 
-    /** Nanoseconds between two calls of {@see probe()}. */
     private const PROBE_NANOSECONDS = 100_000_000;
 
     /** Nanoseconds for which a ping of {@see probe()} stays unanswered before the process gets the TRACE_SIGNAL. */
@@ -41,7 +40,6 @@ final class Child
     /** Why the process has asked for its replacement; '' if it has not asked, or the replacement is queued. */
     public string $replacementReason = '';
 
-    /** Number of {@see ping()} calls since the last answer to a ping. */
     private int $unansweredPings = 0;
 
     private int $probeAt = \PHP_INT_MAX;
@@ -71,7 +69,6 @@ final class Child
     /** Maximum seconds from {@see Message::HandOver} until the process ends; INF for no limit. */
     private float $handOverTimeout = \INF;
 
-    /** Time at which the process is killed if it does not serve by then. */
     private int $startDeadline = \PHP_INT_MAX;
 
     private int $endDeadline = \PHP_INT_MAX;
@@ -129,7 +126,6 @@ final class Child
         $this->endWithin($this->stopTimeout);
     }
 
-    /** Handles the answer to {@see killWithReport()}. */
     public function handlePosition(string $position, bool $isInBackgroundWork): void
     {
         $this->position = $position;

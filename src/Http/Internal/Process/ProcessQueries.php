@@ -110,7 +110,6 @@ final class ProcessQueries
         }
     }
 
-    /** Returns the next deadline by hrtime(). */
     public function nextDeadline(): int
     {
         return min([\PHP_INT_MAX, ...array_column($this->open, 'until')]);

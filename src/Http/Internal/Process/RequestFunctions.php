@@ -24,7 +24,6 @@ final class RequestFunctions
     private const COOKIE_ADVICE = 'return a response that sets the cookie, for example'
         . ' $response->withAddedHeader(\'Set-Cookie\', \'name=value; Path=/; HttpOnly; SameSite=Lax\')';
 
-    /** For each function: why it throws, and what to do instead. */
     private const THROWING_FUNCTIONS = [
         'header' => [
             self::NO_EFFECT_REASON,
@@ -49,7 +48,6 @@ final class RequestFunctions
     /** PHP's error_log() blocks all requests while standard error accepts no bytes. Spindle's log does not block. */
     private const BLOCKING_FUNCTIONS = ['error_log'];
 
-    /** Log to which error_log() writes; null for standard error. */
     private static ?LoggerInterface $log = null;
 
     /** @return list<string> the functions to disable at PHP's start */

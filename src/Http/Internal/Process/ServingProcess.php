@@ -47,7 +47,6 @@ final class ServingProcess
     /** @see https://man7.org/linux/man-pages/man2/pr_set_pdeathsig.2const.html */
     private const PR_SET_PDEATHSIG = 1;
 
-    /** Start of PHP's message when a script reaches memory_limit. */
     private const OUT_OF_MEMORY_PREFIX = 'Allowed memory size';
 
     private ?SupervisorLink $link = null;

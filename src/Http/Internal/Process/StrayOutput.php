@@ -42,12 +42,10 @@ final class StrayOutput
     /** Whether the outermost buffer belongs to this object. */
     private bool $capturing = false;
 
-    /** Whether the event loop will call {@see report()}. */
     private bool $queued = false;
 
     private bool $reporting = false;
 
-    /** Whether {@see release()} was called. */
     private bool $released = false;
 
     private bool $hasLargeBuffer = false;

@@ -10,7 +10,6 @@ use Spindle\Internal\Network\CloseOnExec;
 use Spindle\Internal\Network\KeepAlive;
 use Spindle\Internal\Warnings;
 
-/** Opens listening sockets, and removes the files of Unix sockets. */
 final class Listeners
 {
     /** Maximum connections that the kernel queues for a busy server, unless net.core.somaxconn is lower. */

@@ -16,7 +16,6 @@ use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\LoopTurn;
 
-/** A response body that is read while it is sent. */
 final class OutgoingBody
 {
     private const READ_BYTES = 262_144;
@@ -35,7 +34,6 @@ final class OutgoingBody
 
     private bool $mayClose = false;
 
-    /** Length in bytes; null if unknown. */
     public ?int $length = null;
     /** Whether each piece is sent as a chunk: RFC 9112, 7.1. */
     private bool $chunked = false;
@@ -46,7 +44,6 @@ final class OutgoingBody
 
     private readonly StreamInterface $stream;
 
-    /** Number of bytes that were read and framed. */
     private int $sent = 0;
 
     private int $collectUntil = 0;

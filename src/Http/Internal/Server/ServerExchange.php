@@ -18,7 +18,6 @@ use Spindle\Http\MatchedRoute;
 /** A request on a connection. Does not keep a closed connection in memory, although a handler may keep the request. */
 final class ServerExchange implements RequestExchange
 {
-    /** Created when the application asks for the cancellation. */
     public ?DeferredCancellation $cancellation = null;
 
     public ?\Throwable $cancelReason = null;

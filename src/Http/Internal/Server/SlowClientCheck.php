@@ -14,7 +14,6 @@ final class SlowClientCheck
     /** Value of $time in {@see isTooSlow()} when the measurement began; -1 before the first measurement. */
     private int $measuredAt = -1;
 
-    /** Bytes transferred before the measurement. */
     private int $measuredBytes = 0;
 
     /** @param int $minRate minimum bytes per second of a request body while the server is not full */

@@ -19,7 +19,6 @@ final class Transport
     private const TCP_INFO = 11;
     private const TCP_CLOSE_WAIT = 8;
 
-    /** Bytes to be sent, and how many of them were sent. */
     private string $unsent = '';
     private int $sentOffset = 0;
 

@@ -54,7 +54,6 @@ final class JobValues
         return $this->values;
     }
 
-    /** Returns roughly how many bytes of memory the values need. */
     public function bytes(): int
     {
         return \is_string($this->values)

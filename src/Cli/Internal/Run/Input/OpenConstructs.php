@@ -7,7 +7,6 @@ namespace Spindle\Cli\Internal\Run\Input;
 /** The constructs of a shell line that are open at the current position. */
 final class OpenConstructs
 {
-    /** The innermost construct; the line itself if no other is open. */
     public ShellConstruct $innermost;
 
     /** @var list<ShellConstruct> the constructs around the innermost one; the first is the line */

@@ -13,7 +13,6 @@ final class QuotedPlace
     private const BEFORE_PLAIN_PATTERN = '~[\s/.:=-]$|^$~D';
     private const AFTER_PLAIN_PATTERN = '~^[\s/.:;|)-]|^$~D';
 
-    /** Characters that have no special meaning inside an argument. */
     private const PLAIN_CHARACTER = '[\w./:=,+%@-]';
 
     /**
@@ -31,7 +30,6 @@ final class QuotedPlace
      */
     private const EXPANSION_PATTERN = '#\[(?!\[?\s)|\~[^\s/]*$|\{[^\s}]*$#D';
 
-    /** Matches the text before the name of a variable or function. */
     private const NAME_PATTERN = '~\b(?:for|select|function|coproc)(?:[ \t]|\\\\\n)+$~D';
 
     /**

@@ -7,7 +7,6 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\TemporaryFile;
 
-/** Keeps records in a temporary file without a name. */
 final class RecordSpool
 {
     private const HEADER_BYTES = 12;

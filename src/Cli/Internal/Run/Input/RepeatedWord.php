@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
-/** A word that {@see RepeatedWords} is reading. */
 final class RepeatedWord
 {
     public bool $hasList = false;

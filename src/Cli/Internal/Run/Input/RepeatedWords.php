@@ -19,7 +19,6 @@ final class RepeatedWords
     /** @var list<string|QuotedPlace> the parts of the line that were read; an item ends where a word begins */
     private array $items = [];
 
-    /** The text after the last item. */
     private string $text = '';
 
     private RepeatedWord $word;

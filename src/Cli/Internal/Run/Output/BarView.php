@@ -7,7 +7,6 @@ namespace Spindle\Cli\Internal\Run\Output;
 use Spindle\Cli\Internal\Duration;
 use Spindle\Cli\Internal\TerminalText;
 
-/** A progress bar in one line, as wide as the terminal. */
 final class BarView
 {
     private const MIN_BAR_COLUMNS = 5;

@@ -9,7 +9,6 @@ use Spindle\Cli\Internal\Run\JsonLines;
 use Spindle\Command\Command;
 use Spindle\Command\CommandResult;
 
-/** Prints one line of JSON per job. */
 final class JsonOutput implements ResultWriter
 {
     private const MAX_BUFFER_BYTES = 1 << 18;

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Output;
 
-/** Collects output of a running job, and returns the complete lines. */
 final class LineBuffer
 {
     /** Largest number of bytes to keep of an incomplete line. A longer line is printed in several pieces. */
@@ -38,7 +37,6 @@ final class LineBuffer
             : str_split($bytes, $this->tag->maxPieceBytes(self::MAX_TAGGED_BYTES));
     }
 
-    /** Returns the number of bytes that this buffer has in memory. */
     public function heldBytes(): int
     {
         return \strlen($this->rest) + $this->printedBytes;

@@ -9,7 +9,6 @@ enum OutputMode
     /** Prints all output of a job together, when the job has ended. */
     case Grouped;
 
-    /** Prints each line of output as soon as the line is complete. */
     case Lines;
 
     /** The job itself writes to the streams of this process. */

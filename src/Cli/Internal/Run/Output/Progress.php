@@ -8,7 +8,6 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\RunStatistics;
 use Spindle\Command\CommandResult;
 
-/** Shows the progress of a run on standard error. */
 interface Progress
 {
     /** Called with the result of each job, before the output of the job is written. */

@@ -33,7 +33,6 @@ final class ScreenProgress implements Progress
     private readonly JobReport $report;
     private readonly FailureNotices $notices;
 
-    /** Earliest time to draw again, in nanoseconds of hrtime(). */
     private int $nextFrame = 0;
 
     private ?RunStatistics $statistics = null;
@@ -43,7 +42,6 @@ final class ScreenProgress implements Progress
 
     private bool $readsKeys = false;
 
-    /** Whether the timer of {@see showSoon()} is running. */
     private bool $isDue = false;
 
     public function __construct(

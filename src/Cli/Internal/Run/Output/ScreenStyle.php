@@ -6,7 +6,6 @@ namespace Spindle\Cli\Internal\Run\Output;
 
 use Spindle\Cli\Internal\TerminalText;
 
-/** Colours and characters that a terminal supports. */
 final class ScreenStyle
 {
     private const SEQUENCE_PATTERN = '/\e\[[\d;]*m/';
@@ -45,7 +44,6 @@ final class ScreenStyle
         return $this->coloured($text, 7);
     }
 
-    /** Returns how many columns a line with colours needs. */
     public static function width(string $line): int
     {
         return TerminalText::width((string) preg_replace(self::SEQUENCE_PATTERN, '', $line));

@@ -21,7 +21,6 @@ final class BlockFiles
     /** Replaces the path of a block's file in printed commands, as in GNU parallel. */
     private const SHOWN_NAME = '$PARALLEL_TMP';
 
-    /** Shell script that runs a program with a file as its standard input. */
     private const READING_PROGRAM = 'file=$1; shift; exec "$@" <"$file"';
 
     public const READ_SIZE = 1 << 15;

@@ -20,10 +20,8 @@ final class BlockSplitter
 
     private string $buffer = '';
 
-    /** Position in the buffer at which the next block starts. */
     private int $start = 0;
 
-    /** Bytes that were removed from the beginning of the buffer. */
     private int $removed = 0;
 
     /** Bytes of the current block that were already yielded. */

@@ -15,7 +15,6 @@ final class PartedFile
 
     public readonly int $size;
 
-    /** Device and inode of the file that was opened. */
     private readonly string $identity;
     /** Unix time of the file's last change before it was opened. */
     private readonly int $changedAt;

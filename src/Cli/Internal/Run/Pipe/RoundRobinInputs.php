@@ -35,7 +35,6 @@ final class RoundRobinInputs implements JobInputs
     /** Number of the job that got the last block from {@see distribute()}; 0 before. */
     private int $last = 0;
 
-    /** Whether {@see jobs()} reads the block of the next job. */
     private bool $isReading = true;
 
     /** Whether no block creates another job, so that {@see distribute()} gets the other blocks. */
@@ -46,7 +45,6 @@ final class RoundRobinInputs implements JobInputs
 
     private ?InputWait $wait = null;
 
-    /** Number of the last file for a block. */
     private int $lastFile = 0;
 
     public function __construct(private readonly Blocks $blocks, private readonly BlockFiles $files) {}
