@@ -71,11 +71,11 @@ final class Workplace
     }
 
     /** Names an engine and a key in the environment. */
-    public function useEngine(): void
+    public function useEngine(?string $address = null): void
     {
         $key = $this->put('spindle.key', AgentProgram::KEY);
         chmod($key, 0600);
-        $this->database += ['SPINDLE_BROKER' => Redis::shared()->url(), 'SPINDLE_KEY_FILE' => $key];
+        $this->database += ['SPINDLE_BROKER' => $address ?? Redis::shared()->url(), 'SPINDLE_KEY_FILE' => $key];
     }
 
     /** Names an engine in the environment, and starts an agent for the queue. */
@@ -118,13 +118,15 @@ final class Workplace
     }
 
     /** Starts a command that runs until the folder is removed. */
-    public function keepRunning(string $line): void
+    public function keepRunning(string $line): Process
     {
         // Tests may run as root, which an agent otherwise refuses.
         $line = str_replace('spindle work ', 'spindle work --allow-root ', $line);
         $process = $this->process(['sh', '-c', "exec {$line}"])->setTimeout(null);
         $process->start();
         $this->lasting[] = $process;
+
+        return $process;
     }
 
     /** Starts a command that serves `$url` until it is interrupted. */
