@@ -84,6 +84,22 @@ final class TlsFilesTest extends TestCase
         );
     }
 
+    public function testAFileThatCantBeUsedIsNamed(): void
+    {
+        [$authority, $certificate] = $this->files();
+        $junk = $this->file('junk', 'junk');
+        foreach ([
+            ['--tls-ca', $authority, '--tls-cert', $certificate],
+            ['--tls-ca', $authority, '--tls-cert', $junk],
+            ['--tls-ca', $junk],
+        ] as $options) {
+            $list = $this->ranRemote(['queue', 'list', ...$options], $this->address());
+            self::assertSame(253, $list->getExitCode());
+            self::assertStringContainsString(basename(end($options)), $list->getErrorOutput());
+            self::assertStringContainsString('check that this file is in PEM format', $list->getErrorOutput());
+        }
+    }
+
     #[BeforeClass]
     public static function startEngine(): void
     {

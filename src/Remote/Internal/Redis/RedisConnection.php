@@ -96,9 +96,14 @@ final class RedisConnection
             throw BrokerRefusedException::at(
                 (string) $address,
                 $failure->getMessage(),
-                str_contains($failure->getMessage(), 'for another host')
-                    ? 'use a host name of the certificate in the address, or set TlsOptions::$serverName'
-                    : 'check that the server accepts TLS at this address, and that its certificate is trusted',
+                match (true) {
+                    str_contains($failure->getMessage(), 'for another host')
+                        => 'use a host name of the certificate in the address, or set TlsOptions::$serverName',
+                    preg_match('/unable to set|no valid certs/', $failure->getMessage()) === 1
+                        => 'check that this file is in PEM format; a key must belong to the certificate, and must have '
+                            . 'no passphrase',
+                    default => 'check that the server accepts TLS at this address, and that its certificate is trusted',
+                },
                 $failure,
             );
         } catch (NetworkException $failure) {
