@@ -126,7 +126,8 @@ final class ConsoleApplication extends Application
     /** Refuses names such as "ru" and "RUN": {@see arguments()} rewrites the options only after the exact name. */
     public function find(string $name): Command
     {
-        $isMeant = static fn(string $whole): bool => str_starts_with($whole, strtolower($name));
+        $isMeant = static fn(string $whole): bool => str_starts_with($whole, strtolower($name))
+            || self::isSwapped($whole, $name);
         $meant = $this->has($name) ? [] : array_values(array_filter(array_keys($this->all()), $isMeant));
         if ($meant !== []) {
             $question = 'Did you mean this? ' . implode(', ', $meant);
@@ -262,13 +263,19 @@ final class ConsoleApplication extends Application
         $options = ($this->has($name) ? $this->get($name) : $this)->getDefinition()->getOptions();
         $distances = array_map(static fn(InputOption $option): int => match (true) {
             (self::NAMES_ELSEWHERE[$match[1]] ?? null) === $option->getName() => -1,
-            str_starts_with($option->getName(), $match[1]) => 0,
+            str_starts_with($option->getName(), $match[1]), self::isSwapped($option->getName(), $match[1]) => 0,
             default => levenshtein($option->getName(), $match[1]),
         }, $options);
         asort($distances);
         $nearest = array_key_first($distances);
 
         return $distances[$nearest] <= 1 + \strlen($match[1]) / 4 ? ". Did you mean --{$nearest}?" : '';
+    }
+
+    /** Returns whether two names differ only in the order of their letters. */
+    private static function isSwapped(string $name, string $other): bool
+    {
+        return count_chars($name, 1) === count_chars($other, 1);
     }
 
     private static function fail(string $message, int $status): int

@@ -39,6 +39,7 @@ final class UsageTest extends SpindleCommandTestCase
             'run --retires=3 echo' => 'retries',
             'sem --idd x echo' => 'id',
             'serve --prosesses 3 app.php' => 'processes',
+            'serve app.php --kye x' => 'key',
             'serve app.php --port=80' => 'listen',
             'serve app.php --workers 3' => 'processes',
             'serve app.php --cert x' => 'certificate',
@@ -62,6 +63,10 @@ final class UsageTest extends SpindleCommandTestCase
         yield 'a misspelled command' => [
             ['serv', 'app.php'],
             'Command "serv" is not defined. Did you mean this? serve (see --help)',
+        ];
+        yield 'a command with swapped letters' => [
+            ['wrok', '--queue', 'x'],
+            'Command "wrok" is not defined. Did you mean this? work (see --help)',
         ];
         yield 'an unknown letter' => [['run', '-kz', 'touch ran'], 'The "-z" option does not exist (see --help)'];
         yield 'a value that is missing' => [['run', '--jobs'], 'The "--jobs" option requires a value (see --help)'];
