@@ -8,8 +8,8 @@ use Spindle\Postgres\ProtocolException;
 
 /**
  * Converts arrays with up to six dimensions to and from nested lists. Lower bounds of indexes are dropped. If an
- * element can be a list itself (JSON, multiranges, domains over arrays), this class supports only one dimension: each
- * nested list is the value of an element.
+ * element can be a list itself (JSON, multiranges, domains over arrays), only one dimension is supported, because a
+ * nested list is then the value of one element.
  *
  * @see https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO
  */
