@@ -28,8 +28,7 @@ interface CommandTransport
      *
      * @return string outcome as {@see \Spindle\Command\PortableCommand::encodeResult()} returns it
      *
-     * @throws CancelledException when the command was withdrawn or cancelled before its start; a subclass of it when
-     *                            another process has cancelled the command
+     * @throws CancelledException when the command was withdrawn or cancelled before its start
      * @throws SpindleException   when the outcome is not known
      */
     public function execute(string $encoded, Cancellation $withdrawal, Cancellation $cancellation): string;

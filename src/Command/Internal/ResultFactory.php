@@ -95,14 +95,10 @@ final class ResultFactory
         return self::result($pending, $code, $signal, $timedOut, $start, $duration, $error);
     }
 
-    /**
-     * Creates the result of a command that was cancelled while it waited for its first or next attempt.
-     *
-     * @param bool $isOwn false if another process has cancelled the command, which has failed then
-     */
-    public static function cancelledBeforeStart(PendingCommand $pending, bool $isOwn = true): CommandResult
+    /** Marks a command that waits for its first or next attempt as cancelled, and creates its result. */
+    public static function cancelledBeforeStart(PendingCommand $pending): CommandResult
     {
-        $pending->cancelled = $pending->cancelled || $isOwn;
+        $pending->cancelled = true;
         $attempt = $pending->attempts === 0 ? 'it was started' : 'its next attempt';
 
         return self::withoutExit($pending, "cancelled before {$attempt}");

@@ -186,14 +186,16 @@ final class TransportBackend implements CommandBackend
         [$withdrawal, $cancellation] = [new DeferredCancellation(), new DeferredCancellation()];
         $this->sent[$pending->id] = [$pending, $withdrawal, $cancellation];
         $this->calls[$pending->id] = \Amp\async(function () use ($pending, $withdrawal, $cancellation): void {
-            $own = new CommandCancellation($cancellation->getCancellation(), $pending->owner->cancellation());
             try {
-                $outcome = $this->transport->execute($pending->portable, $withdrawal->getCancellation(), $own);
+                $outcome = $this->transport->execute(
+                    $pending->portable,
+                    $withdrawal->getCancellation(),
+                    new CommandCancellation($cancellation->getCancellation(), $pending->owner->cancellation()),
+                );
                 $finish = fn() => $this->finish($pending, ResultFactory::ofOutcome($pending, $outcome));
                 $this->callReturned($pending, $finish);
-            } catch (CancelledException $cancelled) {
-                $isOwn = $cancelled::class === CancelledException::class || $own->isRequested();
-                $finish = fn() => $this->finish($pending, ResultFactory::cancelledBeforeStart($pending, $isOwn));
+            } catch (CancelledException) {
+                $finish = fn() => $this->finish($pending, ResultFactory::cancelledBeforeStart($pending));
                 $this->callReturned($pending, $finish);
             } catch (\Throwable $failure) {
                 $this->callReturned($pending, fn() => $this->lose($pending, $failure));

@@ -95,11 +95,11 @@ final class StartOptions
 
         return $queue === null
             ? null
-            : new RemoteCommands(
+            : new QueueTransport(new RemoteCommands(
                 BrokerOptions::broker($given),
                 BrokerOptions::queueName('option --queue', $queue),
                 BrokerOptions::keys(),
                 options: new RemoteOptions(logger: $log),
-            );
+            ));
     }
 }

@@ -1,0 +1,27 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Cli\Internal\Run;
+
+use Amp\Cancellation;
+use Spindle\Command\PortableCommand;
+use Spindle\Internal\CommandTransport;
+use Spindle\Remote\JobCancelledException;
+
+/** Runs jobs on other machines. A waiting job fails if another process cancels it, as `spindle queue cancel` does. */
+final class QueueTransport implements CommandTransport
+{
+    public function __construct(private readonly CommandTransport $transport) {}
+
+    public function execute(string $encoded, Cancellation $withdrawal, Cancellation $cancellation): string
+    {
+        try {
+            return $this->transport->execute($encoded, $withdrawal, $cancellation);
+        } catch (JobCancelledException $cancelled) {
+            return $cancellation->isRequested()
+                ? throw $cancelled
+                : PortableCommand::encodeError('cancelled before it was started');
+        }
+    }
+}
