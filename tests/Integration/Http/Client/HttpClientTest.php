@@ -790,17 +790,17 @@ final class HttpClientTest extends TestCase
         $body = $open();
         $send = fn(): string => (string) $http->request('POST', $this->url(), body: $body)->getBody();
         [$failures, $answers] = awaitAll([async($send), async($send)]);
-        $failures[] = self::thrown(InvalidRequestException::class, $send);
         $follow = new RequestOptions(maxRedirects: 1);
-        $failures[] = self::thrown(
-            InvalidRequestException::class,
-            fn() => $http->request('POST', "{$this->url()}again", body: $open(), options: $follow),
-        );
+        $redirect = fn() => $http->request('POST', "{$this->url()}again", body: $open(), options: $follow);
 
         self::assertSame(['3000000'], array_values($answers));
-        self::assertCount(3, $failures);
-        foreach ($failures as $failure) {
-            self::assertStringContainsString('; create a new body for each request', $failure->getMessage());
+        self::assertCount(1, $failures);
+        self::assertStringContainsString('another request sends it', (string) reset($failures));
+        foreach ([$send, $redirect] as $second) {
+            $failure = self::thrown(InvalidRequestException::class, $second);
+            if (\PHP_VERSION_ID < 80500) { // newer versions of PHP refuse to seek
+                self::assertStringContainsString('filter can\'t be reset; create a new', $failure->getMessage());
+            }
         }
     }
 
