@@ -142,6 +142,16 @@ final class RemoteRunTest extends TestCase
         );
     }
 
+    public function testAJobThatIsTooLargeForTheQueueFailsAlone(): void
+    {
+        $queue = self::newQueue();
+        $this->work($queue);
+        $process = $this->runs($queue, ['-k', 'printf %.1s {}'], "a\n" . str_repeat('x', 2 << 20) . "\nb\n");
+
+        self::assertSame([1, 'ab'], [$process->getExitCode(), $process->getOutput()]);
+        self::assertStringContainsString('The limit is 1048576', $process->getErrorOutput());
+    }
+
     public function testTheKeysCanComeFromAPipe(): void
     {
         $queue = self::newQueue();

@@ -8,8 +8,9 @@ use Amp\Cancellation;
 use Spindle\Command\PortableCommand;
 use Spindle\Internal\CommandTransport;
 use Spindle\Remote\JobCancelledException;
+use Spindle\Remote\PayloadTooLargeException;
 
-/** Runs jobs on other machines. A waiting job fails if another process cancels it, as `spindle queue cancel` does. */
+/** Runs jobs on other machines. A job fails alone if it is too large, or if another process cancels it early. */
 final class QueueTransport implements CommandTransport
 {
     public function __construct(private readonly CommandTransport $transport) {}
@@ -22,6 +23,8 @@ final class QueueTransport implements CommandTransport
             return $cancellation->isRequested()
                 ? throw $cancelled
                 : PortableCommand::encodeError('cancelled before it was started');
+        } catch (PayloadTooLargeException $tooLarge) {
+            return PortableCommand::encodeError($tooLarge->getMessage());
         }
     }
 }
