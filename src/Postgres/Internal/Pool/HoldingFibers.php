@@ -57,6 +57,15 @@ final class HoldingFibers
         }
     }
 
+    /** @param array<int, mixed> $sessions any values by the object ids of sessions */
+    public function currentHoldsAny(array $sessions): bool
+    {
+        $function = CurrentFunction::identity();
+        $holders = array_intersect_key($this->holders, $sessions);
+
+        return array_filter($holders, static fn(\WeakReference $one): bool => $one->get() === $function) !== [];
+    }
+
     /** Returns whether the function in the current fiber, or outside of fibers the main program, holds a connection. */
     public function includesCurrent(): bool
     {

@@ -77,8 +77,11 @@ final class SessionPool implements SessionLender
 
     public readonly HoldingFibers $holders;
 
-    /** Fibers that run a transaction, stream, COPY or script. Such fibers may use the pool even after close(). */
-    private readonly HoldingFibers $callers;
+    /**
+     * @var array<int, true> object ids of sessions lent for a transaction, stream, COPY or script, until they are
+     *     detached. Fibers that hold such a session may use the pool even after close()
+     */
+    private array $ofCalls = [];
 
     private readonly FiberQueue $closing;
 
@@ -100,7 +103,6 @@ final class SessionPool implements SessionLender
         $this->counts = new PoolCounters();
         $this->sessions = new PooledSessions();
         $this->holders = new HoldingFibers();
-        $this->callers = new HoldingFibers();
         $this->closing = new FiberQueue();
         $this->queue = new WaitQueue(
             $this->counts,
@@ -113,7 +115,7 @@ final class SessionPool implements SessionLender
     public function acquire(?Cancellation $cancellation): PipelinedSession
     {
         $session = $this->borrow($cancellation);
-        $this->callers->add($session);
+        $this->ofCalls[spl_object_id($session)] = true;
 
         return $session;
     }
@@ -136,7 +138,7 @@ final class SessionPool implements SessionLender
             $this->release($session);
             (new Condition())->waitFor($pause, $cancellation);
             $session = $this->lend($cancellation);
-            $this->callers->add($session);
+            $this->ofCalls[spl_object_id($session)] = true;
 
             return $session;
         } finally {
@@ -150,7 +152,7 @@ final class SessionPool implements SessionLender
     public function detachFromFiber(Session $session): void
     {
         $this->holders->remove($session);
-        $this->callers->remove($session);
+        unset($this->ofCalls[spl_object_id($session)]);
     }
 
     public function release(Session $session): void
@@ -258,7 +260,7 @@ final class SessionPool implements SessionLender
     /** Throws in a fork, after kill(), and after close() unless the fiber is within an accepted call. */
     public function ensureAccepts(): void
     {
-        if ($this->isClosed && ($this->isKilled || !$this->callers->includesCurrent())) {
+        if ($this->isClosed && ($this->isKilled || !$this->holders->currentHoldsAny($this->ofCalls))) {
             throw ConnectionClosedException::pool();
         }
         $this->ensureSameProcess();
@@ -469,7 +471,7 @@ final class SessionPool implements SessionLender
 
     private function mayNeedSessions(): bool
     {
-        return $this->callers->connectionCount > 0 || $this->pausedCalls > 0 || $this->queue->count > 0;
+        return $this->ofCalls !== [] || $this->pausedCalls > 0 || $this->queue->count > 0;
     }
 
     private function hasEnded(): bool
