@@ -48,9 +48,6 @@ final class ForkedClientTest extends TestCase
     use OwnDirectory;
     use ServesHttp;
 
-    /** @var list<object> */
-    private static array $kept = [];
-
     #[TestWith(['exit'])]
     #[TestWith(['exit after serving'])]
     #[TestWith(['drop'])]
@@ -396,7 +393,7 @@ final class ForkedClientTest extends TestCase
             $server = new HttpServer(static fn(): Response => Response::text('answered'));
             [$address] = $server->start('127.0.0.1:0');
             (new HttpClient())->get(str_replace('tcp:', 'http:', $address));
-            self::$kept = [$server, $client, $response]; // exit() does not destroy them
+            $GLOBALS[self::class] = [$server, $client, $response]; // exit() does not destroy them
         }
         $fork = pcntl_fork();
         if ($fork === 0) {
