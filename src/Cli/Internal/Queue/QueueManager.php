@@ -114,10 +114,7 @@ final class QueueManager
      */
     public function retry(?array $ids): array
     {
-        return $this->forDeadLetters(
-            $ids,
-            fn(array $batch): int => $this->broker->retryDeadLetters($this->queue, $batch),
-        );
+        return $this->forDeadLetters($ids, $this->broker->retryDeadLetters(...));
     }
 
     /**
@@ -129,10 +126,7 @@ final class QueueManager
      */
     public function delete(?array $ids): array
     {
-        return $this->forDeadLetters(
-            $ids,
-            fn(array $batch): int => $this->broker->deleteDeadLetters($this->queue, $batch),
-        );
+        return $this->forDeadLetters($ids, $this->broker->deleteDeadLetters(...));
     }
 
     /**
@@ -159,8 +153,8 @@ final class QueueManager
     }
 
     /**
-     * @param list<string>|null           $ids    null for all dead letters
-     * @param \Closure(list<string>): int $action executed for ids of one batch; returns how many jobs were changed
+     * @param list<string>|null $ids null for all dead letters
+     * @param \Closure(string, list<string>): int $action method of the broker; returns how many jobs were changed
      *
      * @return array{int, list<string>} number of changed jobs, and the other ids
      */
@@ -172,7 +166,7 @@ final class QueueManager
         $missing = [];
         foreach (array_chunk($ids, self::MAX_BATCH_JOBS) as $batch) {
             // One request for each id, because the answer only has the number of changed jobs.
-            $changed = await(array_map(static fn(string $id) => async($action, [$id]), $batch));
+            $changed = await(array_map(fn(string $id) => async($action, $this->queue, [$id]), $batch));
             $missing[] = array_filter($batch, static fn(int $i): bool => $changed[$i] === 0, \ARRAY_FILTER_USE_KEY);
         }
         $missing = array_merge(...$missing);
@@ -180,7 +174,7 @@ final class QueueManager
         return [\count($ids) - \count($missing), $missing];
     }
 
-    /** @param \Closure(list<string>): int $action */
+    /** @param \Closure(string, list<string>): int $action */
     private function forAllDeadLetters(\Closure $action): int
     {
         [$changed, $seen] = [0, []];
@@ -190,7 +184,7 @@ final class QueueManager
         for ($limit = self::MAX_BATCH_JOBS; ; $limit += self::MAX_BATCH_JOBS * (int) ($new === [])) {
             $dead = self::ids($this->broker->listJobs($this->queue, JobStatus::Dead, $limit));
             $new = array_values(array_filter($dead, static fn(string $id): bool => !isset($seen[$id])));
-            $changed += $new === [] ? 0 : $action($new);
+            $changed += $new === [] ? 0 : $action($this->queue, $new);
             $seen += array_fill_keys($new, true);
             if (\count($dead) < $limit) {
                 return $changed;
