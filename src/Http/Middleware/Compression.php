@@ -7,7 +7,6 @@ namespace Spindle\Http\Middleware;
 use Nyholm\Psr7\Stream;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
-use Psr\Http\Message\StreamInterface;
 use Psr\Http\Server\MiddlewareInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\Internal\Message\StreamSize;
@@ -92,14 +91,11 @@ final readonly class Compression implements MiddlewareInterface
 
     private static function isWorthCompressing(ResponseInterface $response): bool
     {
-        return (Body::size($response) ?? self::MIN_BODY_BYTES) >= self::MIN_BODY_BYTES
-            && !self::wasRead(Body::of($response));
-    }
+        $body = Body::of($response);
 
-    /** Returns whether a body was read and can't be read again. Compression would hide this from the server's check. */
-    private static function wasRead(string|StreamInterface $body): bool
-    {
-        return !\is_string($body) && !$body->isSeekable() && $body->eof();
+        // Compression would hide from the server's check that a body was read and can't be read again.
+        return (Body::size($response) ?? self::MIN_BODY_BYTES) >= self::MIN_BODY_BYTES
+            && (\is_string($body) || $body->isSeekable() || !$body->eof());
     }
 
     /** Compresses a response. HEAD gets the same fields as GET, except Content-Length: RFC 9110, 9.3.2. */
