@@ -63,7 +63,6 @@ final class Supervisor implements Lifecycle
     /** Pid of the process that executes {@see run()}, or 0. A fork has another pid, so close() has no effect there. */
     private int $runningPid = 0;
 
-    /** Fibers that wait until {@see run()} returns. */
     private readonly FiberQueue $ending;
 
     /** Set while run() runs: the manager of worker processes or, without ext-pcntl, the servers in this process. */

@@ -61,7 +61,6 @@ final class ClientConnection
     private readonly int $ownerPid;
     private readonly WriteBuffer $unsent;
 
-    /** Conditions on which {@see receive()} and {@see send()} wait. */
     private readonly Condition $changed;
     private readonly Condition $accepted;
     private readonly TimeSlice $slice;

@@ -86,7 +86,6 @@ final readonly class BodyParser
         return new Spool($this->directory, $this->files);
     }
 
-    /** Returns the media type without parameters, in lower case. */
     public static function mediaType(string $contentType): string
     {
         return strtolower(trim(explode(';', $contentType, 2)[0], " \t"));

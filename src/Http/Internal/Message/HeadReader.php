@@ -40,7 +40,6 @@ final class HeadReader
     private string $version = '';
     private string $fields = '';
 
-    /** Bytes of all lines so far, and number of the field lines. */
     private int $size = 0;
     private int $fieldCount = 0;
 

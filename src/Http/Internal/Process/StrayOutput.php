@@ -39,7 +39,6 @@ final class StrayOutput
      */
     private array $printed = [];
 
-    /** Whether the outermost buffer belongs to this object. */
     private bool $capturing = false;
 
     private bool $queued = false;

@@ -4,7 +4,6 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
-/** The quotes that are open at a position in a shell line. */
 enum OpenQuotes
 {
     case None;

@@ -6,11 +6,7 @@ namespace Spindle\Cli\Internal\Run\Output;
 
 enum OutputMode
 {
-    /** Prints all output of a job together, when the job has ended. */
     case Grouped;
-
     case Lines;
-
-    /** The job itself writes to the streams of this process. */
     case Direct;
 }

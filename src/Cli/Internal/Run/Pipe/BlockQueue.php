@@ -8,7 +8,6 @@ use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Internal\Async\Condition;
 
-/** Holds the blocks that one job has not read yet, in their order. */
 final class BlockQueue
 {
     /** A queue that holds at least this number of bytes gets no further block. */

@@ -24,7 +24,6 @@ final class BlockSplitter
 
     private int $removed = 0;
 
-    /** Bytes of the current block that were already yielded. */
     private int $yielded = 0;
 
     /** Size of the buffer at which the next search for a piece begins. */

@@ -8,7 +8,6 @@ use Spindle\Cli\Internal\Run\Input\InputSource;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Cli\Internal\UsageException;
 
-/** Reads the header of standard input, and splits the rest into blocks. */
 final class Blocks
 {
     private const READ_SIZE = 1 << 20;

@@ -16,7 +16,6 @@ final class PartedFile
     public readonly int $size;
 
     private readonly string $identity;
-    /** Unix time of the file's last change before it was opened. */
     private readonly int $changedAt;
 
     /**
