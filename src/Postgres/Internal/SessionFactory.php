@@ -121,6 +121,8 @@ final class SessionFactory
 
     private readonly Types $types;
 
+    private readonly bool $mustWrite;
+
     private readonly Connector $connector;
 
     private readonly SchemaChanges $schemaChanges;
@@ -130,6 +132,11 @@ final class SessionFactory
     public function __construct(public readonly PostgresOptions $options)
     {
         Preload::load(...self::PRELOADED);
+        $this->mustWrite = \in_array(
+            $options->targetSessionAttrs,
+            [TargetSessionAttrs::ReadWrite, TargetSessionAttrs::Primary],
+            true,
+        );
         $this->types = new Types($options->json);
         $this->connector = new Connector($options);
         $this->schemaChanges = new SchemaChanges();
@@ -165,11 +172,7 @@ final class SessionFactory
             $opened->persistent === null ? null : new Handover($opened->persistent, $opened, $setup),
         );
         $conformingStrings = $opened->parameters['standard_conforming_strings'] ?? 'on';
-        $pipeline->conversation->mustWrite = \in_array(
-            $options->targetSessionAttrs,
-            [TargetSessionAttrs::ReadWrite, TargetSessionAttrs::Primary],
-            true,
-        );
+        $pipeline->conversation->mustWrite = $this->mustWrite;
         $pipeline->conversation->escapesWithBackslash = $conformingStrings === 'off';
         $pipeline->receiveBytes($opened->leftover);
         $pipeline->onClose(
