@@ -10,10 +10,10 @@ use Spindle\Worker\Internal\ValueSerializer;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 /**
- * The host: the process whose threads are workers. The host loads no code of the application. The host only starts
- * threads, ends threads and waits. Each thread (Runtime) runs only one worker. In ext-parallel 1.2, a Future reads
- * freed memory if its closure ended by exit() or an exception. So this class uses no Future, but gives each thread two
- * closures. The first runs the worker. When the first has ended in any way, the second reports this through a socket.
+ * The process whose threads are workers. The host loads no code of the application, and only starts and ends threads.
+ * Each thread runs one worker. A Future of ext-parallel 1.2 may read freed memory, so this class gives each thread two
+ * closures instead. The first runs the worker. When the first has ended in any way, the second reports this through a
+ * socket. The closures have no scope, because a thread at its memory limit could not load the class.
  */
 final class ThreadHost
 {
@@ -89,14 +89,14 @@ final class ThreadHost
         $fields = ValueSerializer::unserializeData($settings);
         $this->sharedMemoryKeys[$id] = $fields['sharedMemoryKey'];
         // A closure for ext-parallel must not yield, use references, or declare classes or functions. Loaded files may.
-        $thread->run(static function (string $classes, string $settings) {
+        $thread->run(\Closure::bind(static function (string $classes, string $settings): void {
             require $classes;
             WorkerBoot::inThread($settings);
-        }, [__DIR__ . '/classes.php', $settings]);
-        $thread->run(static function (string $classes, $end) { // ext-parallel passes a stream as its descriptor number
+        }, null, null), [__DIR__ . '/classes.php', $settings]);
+        $thread->run(\Closure::bind(static function (string $classes, $end): void {
             require_once $classes;
             WorkerBoot::endThread(\is_int($end) ? $end : -1);
-        }, [__DIR__ . '/classes.php', $pair[1]]);
+        }, null, null), [__DIR__ . '/classes.php', $pair[1]]); // ext-parallel passes the descriptor number
         $this->threads[$id] = $thread;
         $this->ends[$id] = [$pair[0], $pair[1]];
     }
