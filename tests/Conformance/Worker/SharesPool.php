@@ -7,6 +7,7 @@ namespace Spindle\Tests\Conformance\Worker;
 use PHPUnit\Framework\Attributes\After;
 use PHPUnit\Framework\Attributes\AfterClass;
 use PHPUnit\Framework\Attributes\Before;
+use Spindle\Tests\Conformance\Worker\Task\WorkerTasks;
 use Spindle\Tests\LeakCheck;
 use Spindle\Tests\Processes;
 use Spindle\Worker\Executor;
@@ -26,7 +27,7 @@ trait SharesPool
 {
     private static ?WorkerPool $shared = null;
 
-    /** @var array<int> process ids of its workers */
+    /** @var array<int> ids of its workers' processes or threads */
     private static array $workers = [];
 
     /** @var Resources those before the shared pool was started */
@@ -56,7 +57,7 @@ trait SharesPool
             $tasks[] = $pool->submit(static function () use ($gate, $name): int {
                 $gate->pass($name);
 
-                return (int) getmypid();
+                return WorkerTasks::worker();
             });
         }
         $gate->awaitTasks(2);
