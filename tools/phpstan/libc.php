@@ -88,6 +88,8 @@ interface LibcFunctions
 
     public function getppid(): int;
 
+    public function chdir(string $path): int;
+
     public function setsid(): int;
 
     public function prctl(int $operation, int $a, int $b, int $c, int $d): int;

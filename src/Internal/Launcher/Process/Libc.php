@@ -50,6 +50,7 @@ final class Libc
         int kill(int, int);
         int getrlimit(int, void *);
         int getppid(void);
+        int chdir(const char *);
         int setsid(void);
         int prctl(int, unsigned long, unsigned long, unsigned long, unsigned long);
         long syscall(long, ...);

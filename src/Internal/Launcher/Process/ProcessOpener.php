@@ -95,8 +95,9 @@ final class ProcessOpener
         // Since PHP 8.3, proc_open searches for the program in the PATH of this process.
         putenv($path === null ? 'PATH' : "PATH={$path}");
         error_clear_last();
+        $directory = \PHP_ZTS !== 0 ? $job->directory : null;
         // @phpstan-ignore argument.type (proc_open accepts values with integer keys as `NAME=value`)
-        $process = @proc_open($command, $descriptors, $pipes, null, $environment);
+        $process = @proc_open($command, $descriptors, $pipes, $directory, $environment);
         if ($process === false) {
             return $this->throwUnlessTemporary(error_get_last()['message'] ?? 'proc_open failed');
         }

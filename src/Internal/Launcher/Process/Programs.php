@@ -67,8 +67,8 @@ final class Programs
     }
 
     /**
-     * Changes the launcher's working directory, which the job inherits. So the launcher itself can report a missing
-     * directory. Each start of a job calls this method, because the path may lead to another directory than before.
+     * Changes the launcher's working directory before each start, because the path may lead elsewhere than before. Jobs
+     * inherit the directory, except with a thread-safe PHP: its chdir() leaves the process where it is.
      *
      * @param string $directory '' for the working directory of the pool's process, if that directory was removed
      *
@@ -79,7 +79,7 @@ final class Programs
         if ($directory === '') {
             throw new StartFailure(126, 'The working directory of the calling process no longer exists');
         }
-        if (!@chdir($directory)) {
+        if (!@chdir($directory) || (\PHP_ZTS !== 0 && !is_executable($directory))) {
             clearstatcache(true, $directory);
 
             throw new StartFailure(126, "Can't enter the working directory '{$directory}': " . match (true) {

@@ -86,6 +86,9 @@ final class Spawner
     public function start(LauncherJob $job): bool
     {
         Programs::changeDirectory($job->directory);
+        if (\PHP_ZTS !== 0 && $this->c->chdir($job->directory) !== 0) {
+            throw new StartFailure(126, "Can't enter the working directory '{$job->directory}'");
+        }
         umask($job->umask);
         $path = $this->resolve($job);
         $this->arguments->fillJoined($job->arguments === '' ? "sh\0-c\0--\0{$job->line}" : $job->arguments);
