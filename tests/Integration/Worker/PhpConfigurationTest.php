@@ -18,7 +18,8 @@ final class PhpConfigurationTest extends TestCase
     {
         $configuration = '';
         foreach ([php_ini_loaded_file(), ...explode(',', (string) php_ini_scanned_files())] as $file) {
-            $configuration .= (string) @file_get_contents(trim((string) $file)) . "\n";
+            $path = trim((string) $file);
+            $configuration .= $path === '' ? '' : @file_get_contents($path) . "\n";
         }
         $ini = $this->file('own.ini', $configuration);
         $autoloader = var_export(\dirname(__DIR__, 3) . '/vendor/autoload.php', true);

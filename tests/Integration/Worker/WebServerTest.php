@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Worker;
 
+use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\TidyTestCase;
 use Spindle\Tests\WebServer;
@@ -32,6 +33,7 @@ final class WebServerTest extends TidyTestCase
         }
     }
 
+    #[RequiresPhpExtension('Zend OPcache')]
     public function testTheRefusalOfAClosureOfAChangedPageSaysWhenToRepeatTheRequest(): void
     {
         $loader = \dirname(__DIR__, 3) . '/vendor/autoload.php';
