@@ -55,6 +55,14 @@ final class ForkPrograms
     }
 
     /** @return array<string, mixed> */
+    public static function exitWithPersistentConnections(string $dsn): array
+    {
+        [$connection, $pool] = self::open(PostgresOptions::fromDsn($dsn)->with(['persistent' => true]));
+
+        return ['exited' => self::fork(static fn() => exit(7)), ...self::asBefore($connection, $pool)];
+    }
+
+    /** @return array<string, mixed> */
     public static function letGo(string $dsn): array
     {
         [$connection, $pool] = self::open($dsn);
@@ -485,7 +493,7 @@ final class ForkPrograms
     }
 
     /** @return array{PostgresConnection, PostgresPool} */
-    private static function open(string $dsn, ?PostgresPoolOptions $options = null): array
+    private static function open(string|PostgresOptions $dsn, ?PostgresPoolOptions $options = null): array
     {
         $pool = new PostgresPool($dsn, 4, $options);
         // The pool then knows that the query is short, so it shares a connection.

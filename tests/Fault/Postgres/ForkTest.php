@@ -6,8 +6,10 @@ namespace Spindle\Tests\Fault\Postgres;
 
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use Spindle\Postgres\Testing\TemporaryPostgresOptions;
 use Spindle\Tests\Host;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
 use Spindle\Tests\TidyTestCase;
@@ -157,6 +159,48 @@ final class ForkTest extends TidyTestCase
                 ForkPrograms::class . '::waitForATransaction',
                 [Cluster::shared()->dsn(), $this->path('told')],
             ),
+        );
+    }
+
+    #[RequiresPhpExtension('FFI')]
+    #[RequiresPhpExtension('openssl')]
+    public function testAForkLeavesTheTlsConnectionsOfItsProcessAlone(): void
+    {
+        [$certificate, $key] = (new Certificates($this->path()))->forServer('127.0.0.1');
+        $cluster = Cluster::start([], new TemporaryPostgresOptions(certificate: $certificate, key: $key));
+        try {
+            $dsn = $cluster->tcpDsn(sslmode: 'require');
+            $call = static fn(string $program, mixed ...$arguments): mixed
+                => Host::call(ForkPrograms::class . "::{$program}", [$dsn, ...array_values($arguments)]);
+            $outcomes = [
+                'exit' => $call('exit'),
+                'letGo' => $call('letGo'),
+                'refuse' => array_diff_key((array) $call('refuse', $this->path('told')), ['told' => 0]),
+                'refuseAfterIdleness' => $call('refuseAfterIdleness', $this->path('told'), 0.0),
+                'turnTheLoop' => $call('turnTheLoop'),
+                'cancel' => $call('cancel'),
+                'endDuringStatements' => $call('endDuringStatements'),
+                'persistent' => $call('exitWithPersistentConnections'),
+            ];
+        } finally {
+            $cluster->stop();
+        }
+
+        $told = array_fill(0, 3, \LogicException::class);
+        $slept = '{"pg_sleep":"","a":8}';
+        $heard = ['running' => $slept, 'shared' => '{"pg_sleep":"","a":9}', 'heard' => '"by the fork"'];
+        self::assertSame(
+            [
+                'exit' => ['exited' => 7, 'stream' => 1000, 'copy' => 2000, 'borrowed' => 5, ...self::AS_BEFORE],
+                'letGo' => ['exited' => 7, 'stream' => 1000, 'borrowed' => 5, ...self::AS_BEFORE],
+                'refuse' => ['transaction' => [7, 6], 'stream' => 1000, 'borrowed' => 5, ...self::AS_BEFORE],
+                'refuseAfterIdleness' => ['told' => $told, ...self::AS_BEFORE],
+                'turnTheLoop' => ['exited' => 7, ...$heard, ...self::AS_BEFORE],
+                'cancel' => ['exited' => 7, 'running' => $slept, 'copy' => 5000, ...self::AS_BEFORE],
+                'endDuringStatements' => array_fill(0, 6, $slept),
+                'persistent' => ['exited' => 7, ...self::AS_BEFORE],
+            ],
+            $outcomes,
         );
     }
 

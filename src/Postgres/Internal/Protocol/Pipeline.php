@@ -8,6 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
@@ -432,6 +433,8 @@ final class Pipeline
         unset(self::$keptAlive[spl_object_id($this)]);
         if ($this->ownerPid === getmypid()) {
             $this->closeStream($reason === null);
+        } elseif ($this->hasStreamBuffer) {
+            ForkedSockets::detach([$this->stream]);
         }
         $this->handover?->release();
         $failed = $this->conversation->exchanges;
