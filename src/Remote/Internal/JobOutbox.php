@@ -199,13 +199,19 @@ final class JobOutbox
                 }
                 $checkIds = $checkIds || $isRepeated;
                 try {
-                    return $this->broker->submit($this->queue, $jobs, $options->maxJobs, $this->mailbox, $checkIds);
+                    $result = $this->broker->submit($this->queue, $jobs, $options->maxJobs, $this->mailbox, $checkIds);
                 } catch (QueueFullException $full) {
-                    $unavailable = $full->getPrevious();
-
-                    // If an answer was lost, the engine has perhaps added the jobs before its memory was full.
-                    throw $isRepeated && $unavailable instanceof BrokerUnavailableException ? $unavailable : $full;
+                    $result = new SubmitResult(0, refusal: $full);
                 }
+                $full = $result->refusal instanceof QueueFullException ? $result->refusal : null;
+                // If an answer was lost, the engine has perhaps added the jobs before its memory was full.
+                $cause = $isRepeated ? $full?->getPrevious() : null;
+
+                return match (true) {
+                    $cause instanceof BrokerUnavailableException => throw $cause,
+                    $full !== null && $result->accepted === 0 => throw $full,
+                    default => $result,
+                };
             },
         );
         $conflicts = array_flip($result->conflicts);

@@ -270,6 +270,27 @@ final class RemoteExecutorTest extends TestCase
         self::assertSame([true, true, true], $checks);
     }
 
+    public function testAnEngineThatIsFullAfterSomeJobsDoesNotHideThatAnAnswerWasLost(): void
+    {
+        $count = 0;
+        $broker = self::createStub(Broker::class);
+        $broker->method('submit')->willReturnCallback(static function (string $queue, array $jobs) use (&$count) {
+            $lost = BrokerUnavailableException::at('localhost', 'it broke');
+
+            return match (++$count) {
+                1 => throw $lost,
+                2 => new SubmitResult(1, refusal: QueueFullException::engine($queue, 'its memory is full', $lost)),
+                default => new SubmitResult(\count($jobs)),
+            };
+        });
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+        $first = Async::run(static fn(): string => $executor->dispatch('time', 'first'));
+        $second = Async::run(static fn(): string => $executor->dispatch('time', 'second'));
+
+        self::assertSame(['first', 'second'], [$first->await(), $second->await()]);
+        self::assertSame(3, $count);
+    }
+
     #[TestWith([true])]
     #[TestWith([false])]
     public function testACancellationDoesNotWaitForLaterJobs(bool $isKill): void
