@@ -40,6 +40,17 @@ final class DeploymentTest extends TestCase
         }
     }
 
+    /** An older version has left a class, and tar of macOS has written the attributes of a file into a second file. */
+    #[TestWith(['Former.php', '<?php namespace Spindle; final class Former implements FormerInterface {}'])]
+    #[TestWith(['._Backend.php', "\0\x05\x16\x07\0\x02\0\0Mac OS X"])]
+    public function testALauncherLoadsNoOtherFilesOfItsFolder(string $name, string $contents): void
+    {
+        (new Process(['cp', '-R', \dirname(__DIR__, 3) . '/src', $this->path('src')]))->mustRun();
+        file_put_contents($this->path("src/Internal/Launcher/Process/{$name}"), $contents);
+
+        self::assertSame(['', ''], Host::call(self::class . '::deploy', [$this->path('src'), 'rewritten']));
+    }
+
     /** @return list<string> */
     public static function deploy(string $source, string $how): array
     {

@@ -13,7 +13,6 @@ declare(strict_types=1);
 
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Launcher\Process\Backend;
-use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Launcher\Process\JobScheduler;
 use Spindle\Internal\Launcher\Process\Leftovers;
 use Spindle\Internal\Launcher\Process\ProcOpenBackend;
@@ -24,11 +23,13 @@ require dirname(__DIR__, 2) . '/FrameHandler.php';
 require dirname(__DIR__, 2) . '/FrameReader.php';
 require dirname(__DIR__, 2) . '/MalformedFrameException.php';
 require dirname(__DIR__) . '/LauncherProtocol.php';
-require __DIR__ . '/Files.php';
-foreach (Files::in(__DIR__) as $file) {
-    if (str_ends_with($file, '.php')) {
-        require_once __DIR__ . "/{$file}";
-    }
+// The folder may also have files of another version or of a tool.
+foreach ([
+    'ArgumentSize', 'Backend', 'Epoll', 'Files', 'JobScheduler', 'JobTermination', 'JobTrees', 'LauncherJob',
+    'Leftovers', 'Libc', 'OutgoingFrames', 'ProcOpenBackend', 'ProcessOpener', 'ProcessTree', 'Programs', 'Signals',
+    'SpawnBackend', 'Spawner', 'StartFailure', 'UnusableProgram', 'Vector', 'WaitingJobs',
+] as $class) {
+    require __DIR__ . "/{$class}.php";
 }
 
 set_error_handler(static function (int $level, string $message, string $file, int $line): bool {
