@@ -6,11 +6,17 @@ namespace Spindle\Internal;
 
 final class CallStack
 {
-    /** Returns whether a method of the object has called the current function, directly or through other code. */
+    /** Returns whether a method of the object has called the current function in this fiber, perhaps indirectly. */
     public static function hasCallOf(object $object): bool
     {
         $frames = debug_backtrace(\DEBUG_BACKTRACE_PROVIDE_OBJECT | \DEBUG_BACKTRACE_IGNORE_ARGS);
+        foreach (\array_slice($frames, 2) as $frame) {
+            $caller = $frame['object'] ?? null;
+            if ($caller === $object || $caller instanceof \Fiber) { // the code that resumed the fiber follows
+                return $caller === $object;
+            }
+        }
 
-        return \in_array($object, array_column(\array_slice($frames, 2), 'object'), true);
+        return false;
     }
 }

@@ -80,6 +80,15 @@ abstract class PostgresLifecycleContract extends LifecycleContract
         self::assertStringContainsString('close() would wait for itself', $close->refusals[1]);
     }
 
+    public function testCloseInAFiberWaitsForAStatementOutsideOfFibers(): void
+    {
+        $object = $this->create();
+        $closed = async(static fn() => $object->close());
+
+        self::assertSame(7, self::link($object)->query('SELECT 7')->value());
+        self::assertNull($closed->await());
+    }
+
     protected function runWithinWork(Lifecycle $object, \Closure $call): void
     {
         self::link($object)->transaction(static fn() => $call());
