@@ -38,6 +38,7 @@ use Spindle\Postgres\Internal\Connect\Connector;
 use Spindle\Postgres\Internal\Connect\Endpoint;
 use Spindle\Postgres\Internal\Connect\Handover;
 use Spindle\Postgres\Internal\Connect\HostSearch;
+use Spindle\Postgres\Internal\Connect\OpenedConnection;
 use Spindle\Postgres\Internal\Connect\SessionSetup;
 use Spindle\Postgres\Internal\Connect\Tls;
 use Spindle\Postgres\Internal\Pool\TransientFailures;
@@ -145,9 +146,8 @@ final class SessionFactory
     public function open(?Cancellation $cancellation): PipelinedSession
     {
         $options = $this->options;
-        $connector = $this->connector;
         $startedAt = hrtime(true);
-        $opened = $connector->connect($cancellation);
+        $opened = $this->connector->connect($cancellation);
         $roundTrip = $opened->roundTrip ?? hrtime(true) - $startedAt;
         $setup = (new SessionSetup(
             $options,
@@ -159,6 +159,26 @@ final class SessionFactory
         $log = new StatementLog($options->logger, ++$this->openedCount, $opened->pid);
         $verb = $opened->roundTrip === null ? 'Connected' : 'Reusing the connection';
         $log->log("{$verb} to {$opened->endpoint}" . ($opened->tls ? ' with TLS' : ''));
+        $pipeline = $this->pipeline($opened, $roundTrip, $setup, $log);
+
+        return new PipelinedSession(
+            $pipeline,
+            new PreparedStatements(
+                $options->statementCache ?? ($opened->isPooled ? 0 : PreparedStatements::MAX_STATEMENTS),
+            ),
+            $this->types->forServer($opened->serverStartTime),
+            $opened->pid,
+            new SessionChanges($setup),
+            $log,
+            $this->schemaChanges,
+        );
+    }
+
+    /** @param list<string> $setup statements that set up the session */
+    private function pipeline(OpenedConnection $opened, int $roundTrip, array $setup, StatementLog $log): Pipeline
+    {
+        $options = $this->options;
+        $connector = $this->connector;
         $pipeline = new Pipeline(
             $opened->stream,
             $opened->tls,
@@ -180,16 +200,6 @@ final class SessionFactory
                 => $log->log($reason === null ? 'The connection is closed' : $reason->getMessage()),
         );
 
-        return new PipelinedSession(
-            $pipeline,
-            new PreparedStatements(
-                $options->statementCache ?? ($opened->isPooled ? 0 : PreparedStatements::MAX_STATEMENTS),
-            ),
-            $this->types->forServer($opened->serverStartTime),
-            $opened->pid,
-            new SessionChanges($setup),
-            $log,
-            $this->schemaChanges,
-        );
+        return $pipeline;
     }
 }
