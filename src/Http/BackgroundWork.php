@@ -94,9 +94,11 @@ final class BackgroundWork
     public static function runAtEnd(): void
     {
         $collect = gc_collect_cycles(...); // destroys functions that await a fiber which has called exit()
+        $thrown = null;
         try {
             $collect();
         } catch (\FiberError) { // a destroyed function has waited in a finally block
+        } catch (\Throwable $thrown) {
         }
         $state = self::state();
         $ended = self::ended();
@@ -110,6 +112,7 @@ final class BackgroundWork
                 $failure::class === \Error::class ? null : throw $failure; // the error handler has thrown it
             }
         }
+        $thrown === null ? null : throw $thrown;
     }
 
     private static function run(\Closure $work, LoopWork $state): void

@@ -49,6 +49,7 @@ trait EndsItsScript
     }
 
     #[TestWith(['handler', 500, "Internal Server Error\n"])]
+    #[TestWith(['garbage', 500, "Internal Server Error\n"])]
     #[TestWith(['fiber', 500, "Internal Server Error\n"])]
     #[TestWith(['buffer', 500, ''])]
     #[TestWith(['output', 200, 'printed'])]

@@ -196,8 +196,19 @@ $routes = [
                     delay(0.001);
                 }
             });
+        } elseif ($end === 'garbage') {
+            $cycle = new class {
+                public ?object $self = null;
+
+                public function __destruct()
+                {
+                    throw new RuntimeException('from a destructor');
+                }
+            };
+            $cycle->self = $cycle;
+            unset($cycle);
         }
-        if ($end === 'handler') {
+        if ($end === 'handler' || $end === 'garbage') {
             exit;
         } elseif ($end === 'fiber') {
             header_register_callback(static fn() => usleep(10_000)); // longer than a turn of the event loop
