@@ -141,6 +141,7 @@ final class ClientStream
         $context = stream_context_create([
             'socket' => ['tcp_nodelay' => true],
             'ssl' => $tls?->contextOptions() ?? [],
+            'spindle' => ['pid' => getmypid()],
         ]);
         // With STREAM_CLIENT_ASYNC_CONNECT, the call does not wait for the connection, and PHP ignores the timeout.
         [$stream, $warning] = Warnings::of(
@@ -306,6 +307,7 @@ final class ClientStream
             }
             if ($done === true) {
                 $this->isEncrypted = true;
+                ForkedSockets::detachAtEnd();
 
                 return;
             }

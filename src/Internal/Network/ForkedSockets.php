@@ -13,6 +13,8 @@ final class ForkedSockets
 {
     private const O_RDWR = 2;
 
+    private static bool $isRegistered = false;
+
     /**
      * Replaces the streams' sockets by /dev/null in this process. Otherwise, closing a TLS stream would tell the peer
      * that the connection ends, although the parent process still uses the connection. Does nothing without FFI.
@@ -36,13 +38,21 @@ final class ForkedSockets
         $libc->close($null);
     }
 
-    /** Detaches all streams of this process that use TLS. */
-    public static function detachTls(): void
+    /** Detaches streams of {@see ClientStream} at the end of each fork, also after a fatal error. */
+    public static function detachAtEnd(): void
     {
-        self::detach(array_values(array_filter(
+        if (self::$isRegistered) {
+            return;
+        }
+        self::$isRegistered = true;
+        register_shutdown_function(static fn() => self::detach(array_values(array_filter(
             get_resources('stream'),
-            static fn($stream): bool => isset(stream_get_meta_data($stream)['crypto']),
-        )));
+            static fn($stream): bool => !\in_array(
+                stream_context_get_options($stream)['spindle'] ?? null,
+                [null, ['pid' => getmypid()]],
+                true,
+            ),
+        ))));
     }
 
     /** @return array<string, int> descriptor numbers by link target */

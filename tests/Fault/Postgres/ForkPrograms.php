@@ -63,6 +63,18 @@ final class ForkPrograms
     }
 
     /** @return array<string, mixed> */
+    public static function failFatally(string $dsn): array
+    {
+        [$connection, $pool] = self::open($dsn);
+        $fork = self::fork(static function (): void {
+            ini_set('memory_limit', '64M');
+            fwrite(\STDERR, str_repeat('x', 1 << 30));
+        });
+
+        return ['exited' => $fork, ...self::asBefore($connection, $pool)];
+    }
+
+    /** @return array<string, mixed> */
     public static function letGo(string $dsn): array
     {
         [$connection, $pool] = self::open($dsn);

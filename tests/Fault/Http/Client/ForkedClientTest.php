@@ -50,6 +50,7 @@ final class ForkedClientTest extends TestCase
 
     #[TestWith(['exit'])]
     #[TestWith(['exit after serving'])]
+    #[TestWith(['fatal error'])]
     #[TestWith(['drop'])]
     #[TestWith(['kill'])]
     #[TestWith(['request'])]
@@ -75,7 +76,8 @@ final class ForkedClientTest extends TestCase
         }, new HttpServerOptions(certificate: $certificate, key: $key), 'tls://127.0.0.1:0');
         $url = str_replace('tls:', 'https:', $this->address);
 
-        self::assertResult(['ab', true], 'fork', $how, $url, $certificates->authority);
+        $ownStatus = $how === 'exit after serving' ? '200' : '';
+        self::assertResult(['ab', true, $ownStatus], 'fork', $how, $url, $certificates->authority);
     }
 
     public function testAForkThatRunsTheLoopTakesNothingOfItsProcess(): void
@@ -382,7 +384,10 @@ final class ForkedClientTest extends TestCase
         self::fail('The fork has received: ' . json_encode($answer));
     }
 
-    /** @return array{string, bool} body of a response during the fork; whether the idle connection was used again */
+    /**
+     * @return array{string, bool, string} body of a response during the fork; whether the idle connection was used
+     *     again; status on the fork's own connection in a shutdown function
+     */
     public static function fork(string $how, string $url, string $authority): array
     {
         $options = new RequestOptions(tls: new TlsOptions($authority));
@@ -395,13 +400,29 @@ final class ForkedClientTest extends TestCase
             (new HttpClient())->get(str_replace('tcp:', 'http:', $address));
             $GLOBALS[self::class] = [$server, $client, $response]; // exit() does not destroy them
         }
+        $pair = stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+        \assert($pair !== false);
+        [$heard, $told] = $pair;
+        unset($pair);
         $fork = pcntl_fork();
         if ($fork === 0) {
             match ($how) {
+                'fatal error' => [ini_set('memory_limit', '64M'), str_repeat('x', 1 << 30)],
                 'kill' => $client->kill(),
                 'request' => $client->get("{$url}/port"),
                 default => null,
             };
+            if ($how === 'exit after serving') {
+                $own = stream_socket_client(
+                    str_replace('https:', 'tls:', $url),
+                    context: stream_context_create(['ssl' => ['cafile' => $authority]]),
+                );
+                \assert($own !== false);
+                register_shutdown_function(static function () use ($own, $told): void {
+                    fwrite($own, "GET /port HTTP/1.0\r\n\r\n");
+                    fwrite($told, substr((string) fgets($own), 9, 3));
+                });
+            }
             if ($how === 'drop') {
                 unset($client, $response);
                 posix_kill((int) getmypid(), \SIGKILL);
@@ -411,6 +432,8 @@ final class ForkedClientTest extends TestCase
         pcntl_waitpid($fork, $status);
         $isSame = (string) $client->get("{$url}/finish")->getBody() === $port;
 
-        return [(string) $response->getBody(), $isSame];
+        fclose($told);
+
+        return [(string) $response->getBody(), $isSame, (string) stream_get_contents($heard)];
     }
 }
