@@ -63,7 +63,9 @@ final class Upload
         $this->mayHaveFilters = StreamSize::mayHaveFilters($this->body);
         $isExclusive = $this->mayHaveFilters || !$this->body->isSeekable();
         if ($isExclusive && !SingleReader::claim($this->body)) {
-            throw new \LogicException('another request sends it; create a new body for each request');
+            throw new \LogicException(
+                'another request sends it, or has sent a part of it; create a new body for each request',
+            );
         }
     }
 
@@ -87,8 +89,8 @@ final class Upload
             $this->sendJoined();
             $this->connection->fail($failure); // closes the connection, so that the server sees an incomplete request
         } finally {
-            // Otherwise, the rest of the stream is not the whole body.
-            if ($this->sent === 0 || $this->isComplete || $this->body->isSeekable()) {
+            // Otherwise, the rest of the stream is not the whole body, and the filter perhaps continues after a seek.
+            if ($this->sent === 0 || $this->isComplete || !$this->mayHaveFilters && $this->body->isSeekable()) {
                 SingleReader::release($this->body, $this->hasRead);
             }
             $this->connection->endUpload();
