@@ -186,9 +186,10 @@ final class TransportBackend implements CommandBackend
         [$withdrawal, $cancellation] = [new DeferredCancellation(), new DeferredCancellation()];
         $this->sent[$pending->id] = [$pending, $withdrawal, $cancellation];
         $this->calls[$pending->id] = \Amp\async(function () use ($pending, $withdrawal, $cancellation): void {
+            [$command, $pending->portable] = [$pending->portable, '']; // perhaps megabytes, which a retry encodes again
             try {
                 $outcome = $this->transport->execute(
-                    $pending->portable,
+                    $command,
                     $withdrawal->getCancellation(),
                     new CommandCancellation($cancellation->getCancellation(), $pending->owner->cancellation()),
                 );

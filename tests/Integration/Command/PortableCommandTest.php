@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Command;
 
+use Amp\Cancellation;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Command\Command;
@@ -13,6 +14,7 @@ use Spindle\Command\CommandResult;
 use Spindle\Command\Output;
 use Spindle\Command\PortableCommand;
 use Spindle\Command\RetryPolicy;
+use Spindle\Internal\CommandTransport;
 use Spindle\Tests\Async;
 use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\EndsInTime;
@@ -143,5 +145,26 @@ final class PortableCommandTest extends TestCase
 
         self::assertSame('cancelled before its next attempt', $failing->await()->error);
         self::assertTrue($blocking->await()->cancelled);
+    }
+    public function testACommandThatWaitsForItsRetryIsNotKeptAsBytesToo(): void
+    {
+        $failed = (new CommandPool(1))->execute(Command::of('false'));
+        $transport = new class (PortableCommand::encodeResult($failed, 9)) implements CommandTransport {
+            public function __construct(private readonly string $outcome) {}
+
+            public function execute(string $encoded, Cancellation $withdrawal, Cancellation $cancellation): string
+            {
+                return $this->outcome;
+            }
+        };
+        $options = new CommandPoolOptions(transport: $transport);
+        $pool = new CommandPool(1, new RetryPolicy(1, delay: 60.0), $options);
+        $command = Command::of('cat')->withInput(str_repeat('x', 8_000_000));
+        $before = memory_get_usage();
+        Async::run(static fn(): CommandResult => $pool->execute($command))->ignore();
+        Eventually::holds(static fn(): bool => $pool->statistics()['retried_total'] === 1, 'the retry waits');
+
+        self::assertLessThan(4_000_000, memory_get_usage() - $before);
+        $pool->kill();
     }
 }
