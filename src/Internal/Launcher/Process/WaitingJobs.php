@@ -49,8 +49,17 @@ final class WaitingJobs
     public function next(): object
     {
         $lane = array_key_first($this->lanes) ?? throw new \LogicException('No job waits');
+        $jobs = $this->lanes[$lane];
+        $id = array_key_first($jobs);
+        $job = $jobs[$id];
+        // The lane is removed before the job. So only $jobs refers to the array, and unset() does not copy the array.
+        unset($this->lanes[$lane], $this->laneOf[$id]);
+        unset($jobs[$id]);
+        if ($jobs !== []) {
+            $this->lanes[$lane] = $jobs;
+        }
 
-        return $this->takeFrom($lane, array_key_first($this->lanes[$lane]));
+        return $job;
     }
 
     public function isAmongNext(int $id, int $count): bool
@@ -82,10 +91,16 @@ final class WaitingJobs
     /** @return bool whether the job was waiting */
     public function remove(int $id): bool
     {
-        if (!isset($this->laneOf[$id])) {
+        $lane = $this->laneOf[$id] ?? null;
+        if ($lane === null) {
             return false;
         }
-        $this->takeFrom($this->laneOf[$id], $id);
+        unset($this->laneOf[$id]);
+        if (\count($this->lanes[$lane]) === 1) {
+            unset($this->lanes[$lane]);
+        } else {
+            unset($this->lanes[$lane][$id]); // @phpstan-ignore assign.propertyType (another job remains)
+        }
 
         return true;
     }
@@ -93,20 +108,5 @@ final class WaitingJobs
     public function clear(): void
     {
         $this->lanes = $this->laneOf = [];
-    }
-
-    /** @return T the removed job, whose lane is now behind all others */
-    private function takeFrom(int $lane, int $id): object
-    {
-        $jobs = $this->lanes[$lane];
-        $job = $jobs[$id];
-        // The lane is removed before the job. So only $jobs refers to the array, and unset() does not copy the array.
-        unset($this->lanes[$lane], $this->laneOf[$id]);
-        unset($jobs[$id]);
-        if ($jobs !== []) {
-            $this->lanes[$lane] = $jobs;
-        }
-
-        return $job;
     }
 }
