@@ -75,6 +75,15 @@ final class OriginPool
         return $this->waitingCount;
     }
 
+    /** Returns how many responses no fiber has read for a second, although requests wait. They may be in cycles. */
+    public function blockingCount(): int
+    {
+        $before = $this->waitingCount > 0 ? hrtime(true) - 1_000_000_000 : 0;
+        $isUnused = static fn(ClientConnection $used): bool => $used->isAnswered && $used->usedAt < $before;
+
+        return \count(array_filter($this->used, $isUnused));
+    }
+
     /**
      * Returns a free connection, or opens one. Waits while `maxConnectionsPerHost` connections are in use.
      *

@@ -26,6 +26,7 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\Async\TimeSlice;
+use Spindle\Internal\GarbageCycles;
 use Spindle\Internal\Network\ClientStream;
 use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\Preload;
@@ -222,6 +223,9 @@ final class OriginPools
     private function checkIdle(): void
     {
         $this->idleTimer = '';
+        if ($this->sum(static fn(OriginPool $pool): int => $pool->blockingCount()) > 0) {
+            GarbageCycles::collect();
+        }
         foreach ($this->pools as $key => $pool) {
             $pool->closeIdle();
             if ($pool->size() === 0 && $pool->waitingCount() === 0) {

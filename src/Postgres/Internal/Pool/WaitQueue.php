@@ -7,6 +7,7 @@ namespace Spindle\Postgres\Internal\Pool;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
+use Spindle\Internal\GarbageCycles;
 use Spindle\Internal\LoopCallback;
 use Spindle\Internal\WeakTimer;
 
@@ -161,7 +162,7 @@ final class WaitQueue
     {
         $this->timer = null;
         if ($this->count > 0 && $this->counts->acquired === $this->acquired) {
-            self::collectCycles();
+            GarbageCycles::collect();
         }
         $since = hrtime(true) - $this->timeout * 1e9;
         $next = null;
@@ -175,16 +176,6 @@ final class WaitQueue
         }
         if ($next !== \PHP_INT_MAX) {
             $this->startTimer($next);
-        }
-    }
-
-    private static function collectCycles(): void
-    {
-        try {
-            gc_collect_cycles();
-            // @phpstan-ignore catch.neverThrown (a destructor may throw)
-        } catch (\Throwable $thrown) {
-            EventLoop::queue(static fn() => throw $thrown);
         }
     }
 }

@@ -369,6 +369,23 @@ final class HttpClientTest extends TestCase
         self::assertSame('xxxxx', implode('', $bodies));
     }
 
+    public function testUnreadResponsesInCyclesGiveTheirConnectionsToAWaitingRequest(): void
+    {
+        gc_collect_cycles(); // so that PHP itself does not collect during the test
+        $this->serve(static fn(ServerRequestInterface $request): Response => Response::text(
+            $request->getRequestTarget() === '/long' ? str_repeat('x', 3_000_000) : 'short',
+        ));
+        $this->httpClient = new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 2, acquireTimeout: 10.0));
+        foreach ([1, 2] as $number) {
+            $cycle = new \stdClass();
+            $cycle->self = $cycle;
+            $cycle->response = $this->http()->get($this->url('/long'));
+            unset($cycle);
+        }
+
+        self::assertSame('short', (string) $this->http()->get($this->url())->getBody());
+    }
+
     public function testAnUnreadBodyIsNamedIfNoConnectionIsFree(): void
     {
         $this->serve(static fn(): Response => Response::text(str_repeat('x', 3_000_000)));
