@@ -179,7 +179,8 @@ final class CommandPool implements Lifecycle, Statistics
 
     /**
      * Returns the keys of the running commands, in the order in which the pool has read the commands. Commands of
-     * {@see execute()} have no key, so they are left out. The result may be late: launchers report starts and ends.
+     * {@see execute()} have no key, so they are left out. The list may be slightly late, as launchers report starts and
+     * ends.
      *
      * @return list<mixed>
      */
@@ -218,11 +219,11 @@ final class CommandPool implements Lifecycle, Statistics
         $begun = $running + $retried;
         $first = reset($begun);
         if ($first !== false && $first->launcher === null && !isset($running[$first->id])) {
-            $this->dispatcher->withdraw($first); // the command is retried later, or callbacks receive its output
+            $this->dispatcher->withdraw($first); // waits for a retry, or callbacks get its last output
         } elseif ($first !== false && ($first->launcher === null || $first->attempts > 0)) {
-            $this->dispatcher->cancel([$first]); // a transport has the command, or it is retried
+            $this->dispatcher->cancel([$first]); // runs in a transport, or runs again after a failure
         } else {
-            PendingCommand::cancelFirstRunning(array_values($begun + $commands)); // any of these may have a slot
+            PendingCommand::cancelFirstRunning(array_values($begun + $commands)); // launchers know which have a slot
         }
     }
 

@@ -9,8 +9,8 @@ use Spindle\Internal\NumberRange;
 /**
  * Ends a run early when a number (or share) of its commands has failed, or when a number (or share) has succeeded.
  *
- * With `soonAfter...()`, running commands finish. With `nowAfter...()`, running commands are cancelled. With a policy,
- * the lookahead is 0, so a run reads only one command per slot. No command starts after the run was halted.
+ * With `soonAfter...()`, running commands finish. With `nowAfter...()`, running commands are cancelled. No command
+ * starts after the run was halted. A run with a policy reads a command only when a slot is free for it.
  */
 final class HaltPolicy
 {
@@ -85,7 +85,7 @@ final class HaltPolicy
 
         return $this->share === null
             ? $events >= $this->count
-            // A quotient is rounded like the literal: 7 / 100 === 0.07, but 0.07 * 100 > 7.
+            // Divides instead of multiplying, because 7 / 100 === 0.07, but 0.07 * 100 > 7.
             : $events >= self::MIN_EVENTS && $events / ($succeeded + $failed) >= $this->share;
     }
 }

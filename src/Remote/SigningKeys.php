@@ -18,7 +18,7 @@ use Spindle\Remote\Internal\FrameKind;
  *
  * The authentication code is a keyed BLAKE2b hash (RFC 7693) of version, kind, claim number, the lengths of queue and
  * job id, queue, job id, and body. So a frame that was moved to another job or queue is refused before its body is
- * decoded. The broker accepts only frames of a job's current claim, so this class does not check the claim number.
+ * decoded. The engine accepts only outcomes of a job's current claim, so this class does not check the claim number.
  */
 final class SigningKeys
 {

@@ -229,9 +229,9 @@ final class PipeTest extends SpindleCommandTestCase
 
         self::assertSame(['', 255], [$process->getOutput(), $process->getExitCode()]);
         self::assertMatchesRegularExpression(
-            '/^spindle: option --block: a block or record of \d+ bytes or more does not fit into the free memory:'
-            . ' \d+ of 33554432 bytes \(memory_limit\) are in use; give a smaller --block, another --recend, or a'
-            . ' higher limit \(php -d memory_limit=2G\)\n$/D',
+            '/^spindle: option --block: a block, record or group of \d+ bytes or more does not fit into the free'
+            . ' memory: \d+ of 33554432 bytes \(memory_limit\) are in use; give a smaller --block, another --recend, or'
+            . ' a higher limit \(php -d memory_limit=2G\)\n$/D',
             $process->getErrorOutput(),
         );
     }

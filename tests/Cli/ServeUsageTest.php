@@ -113,7 +113,10 @@ final class ServeUsageTest extends SpindleCommandTestCase
             "option --block-timeout: 'x' is not allowed; give " . self::SECONDS,
         ];
         yield 'a format' => [['--log-format', 'xml'], "option --log-format: 'xml' is not allowed; give text or json"];
-        yield 'an unknown option' => [['--port', '80'], 'The "--port" option does not exist. Did you mean --listen? (see --help)'];
+        yield 'an unknown option' => [
+            ['--port', '80'],
+            'The "--port" option does not exist. Did you mean --listen? (see --help)',
+        ];
     }
 
     /** @param list<string> $options */

@@ -11,7 +11,7 @@ use Spindle\Internal\Launcher\ProcessCredentials;
 use Spindle\LauncherException;
 
 /**
- * Manages the launchers of one pool. A pool has several launchers, because they start processes in parallel
+ * Manages the launchers of one pool. A large pool has several launchers, which start processes in parallel
  * (docs/decisions/0005-several-launchers.md). Each launcher has a share of the slots. Waiting commands move to
  * launchers that have free slots. When the user, groups or root directory of this process change, launchers with
  * commands are retired: they get no new commands. {@see LauncherBackend} handles the frames that launchers send.
@@ -22,7 +22,10 @@ final class Launchers
     private const COMMANDS_PER_LAUNCHER = 4;
     public const MAX_LAUNCHERS = 4;
 
-    /** Maximum deaths per launcher since a command last ended. After more deaths, commands of dead launchers fail. */
+    /**
+     * Maximum deaths until another command ends, divided by the number of launchers. After more deaths, the commands of
+     * dead launchers fail.
+     */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
     /** Maximum failed starts per launcher in START_WINDOW_NANOSECONDS. After more, commands of dead launchers fail. */
@@ -96,7 +99,7 @@ final class Launchers
      *
      * @return string credentials of this process and of the current launchers
      *
-     * @throws LauncherException when a launcher can't be started, or the pool was closed, perhaps by the logger
+     * @throws LauncherException when a launcher can't be started, or the pool is closed. The user's logger may close it
      */
     public function start(int $concurrency): string
     {
@@ -184,7 +187,7 @@ final class Launchers
         return LauncherException::tooManyAtOnce($concurrency, $maxConcurrency, $this->startMethod);
     }
 
-    /** Records that a command has started, and can't move to another launcher now. Another command may move instead. */
+    /** Records that a command has started, so it can't move to another launcher. Another waiting command may move. */
     public function commandStarted(PendingCommand $pending): void
     {
         $pending->launcher?->started($pending);
@@ -213,7 +216,7 @@ final class Launchers
         return $this->retired !== [] && \in_array($launcher, $this->retired, true);
     }
 
-    /** Returns whether all launchers with commands are exhausted. Launchers report this only if they run no command. */
+    /** Returns whether each launcher with waiting commands has reported that it runs none and can't start any. */
     public function areExhausted(): bool
     {
         return array_filter($this->all(), static fn(Launcher $one) => !$one->exhausted && $one->commands !== []) === [];
@@ -324,7 +327,7 @@ final class Launchers
         $this->wake();
     }
 
-    /** Removes launchers that will refuse the last CONFIGURE frame. Their REFUSED frames would fail new commands. */
+    /** Removes launchers that will answer the last CONFIGURE frame with REFUSED. Their new commands would fail. */
     private function removeRefusing(int $maxConcurrency, int $concurrency): void
     {
         foreach ($this->launchers as $launcher) {

@@ -48,7 +48,7 @@ final class LauncherProcess
     /** Bytes to write; the first $written of them have been written. */
     private string $unsent = '';
 
-    /** Number of written bytes. write() removes them only if they are half of $unsent: it then copies the rest. */
+    /** Number of written bytes. write() removes them when they are half of $unsent, as it has to copy the rest. */
     private int $written = 0;
 
     private bool $closed = false;
@@ -98,7 +98,7 @@ final class LauncherProcess
         return $this->ownerPid === getmypid();
     }
 
-    /** Returns whether the pipes are closed. At the end of a script, PHP may close them before it destroys the pool. */
+    /** Returns whether the pipes are closed. At the end of a script, PHP may destroy this object before the pool. */
     public function isClosed(): bool
     {
         return $this->closed;

@@ -24,7 +24,8 @@ final class TestServer
     /**
      * @param string $name name of the server in messages
      * @param list<string> $command command that runs the server in the foreground
-     * @param (\Closure(): int)|null $pid returns the server's pid, 0 while unknown; null if $command is the server
+     * @param (\Closure(): int)|null $pid returns the server's pid, 0 while unknown; null if $command starts no
+     *                                  other process for the server
      */
     public function __construct(
         private readonly string $name,
@@ -79,7 +80,7 @@ final class TestServer
     {
         foreach ($signals as $signal => $seconds) {
             $this->signal($signal);
-            $this->state->signal(self::SIGCONT); // a suspended process handles other signals only after SIGCONT
+            $this->state->signal(self::SIGCONT); // to all processes: suspended ones handle no other signal before it
             if (Wait::until(fn(): bool => !$this->isRunning(), $seconds)) {
                 return;
             }

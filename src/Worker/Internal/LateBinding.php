@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal;
 use Spindle\Internal\Warnings;
 
 /**
- * Finds out whether a closure depends on the class that `static` means (late static binding). A worker binds a closure
+ * Finds code of a closure that depends on the class that `static` means (late static binding). A worker binds a closure
  * that it receives to the class whose code contains the closure. So in the worker, `static` means that class, even if
  * `static` meant a subclass in the pool's process. A call of `self::run()` or `parent::run()` passes on the class of
  * `static` to run(). So the code of run() is read, too.

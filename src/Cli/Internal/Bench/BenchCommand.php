@@ -63,7 +63,7 @@ final class BenchCommand extends Command
 
     private const FLAGS = [
         'cold' => "commands: Include the start of a pool in the\nmeasurement",
-        'first' => "all except contexts: Measure only the first\nof Spindle's contestants, without peers",
+        'first' => "all except contexts: Measure only Spindle, and\nonly the first variant of it",
     ];
 
     /** Options with a value. Each entry: option of the script, shortcut, mode, help (lines of at most 45 columns). */
@@ -94,7 +94,7 @@ final class BenchCommand extends Command
         'workload' => ['--workload', null, self::VALUE, <<<'TEXT'
             commands: "command" runs the shell line of
             --command; "echo" and "sleep" run the tasks
-            from the benchmark of the peer TaskRunner.php
+            that TaskRunner.php measures itself with
             [default: command]
             TEXT],
         'start-method' => ['--start-method', null, self::VALUE, <<<'TEXT'
@@ -104,8 +104,9 @@ final class BenchCommand extends Command
             TEXT],
         'peers' => ['--peers', null, self::VALUE, <<<'TEXT'
             all except remote, contexts: Compare with
-            these peers, a list with commas, or none, or
-            all: those that are installed [default: all]
+            these peers, separated by commas; "none" for
+            no peers, "all" for all that are installed
+            [default: all]
             TEXT],
         'only' => ['--only', null, self::VALUE, <<<'TEXT'
             Run only these measurements, separated by
@@ -181,8 +182,8 @@ final class BenchCommand extends Command
             TEXT],
         'clients' => ['--clients', null, self::VALUE, <<<'TEXT'
             aircraft: Use N clients at once in crud and
-            latency, 8 times N if the latency is 50 ms,
-            and twice N in sleep [default: 50]
+            latency, 2 N in sleep, and 8 N in the part of
+            latency with a delay of 50 ms [default: 50]
             TEXT],
         'cycles' => ['--cycles', null, self::VALUE, <<<'TEXT'
             aircraft: Run N cycles of create, read,

@@ -22,7 +22,7 @@ final readonly class GuzzleOptions
         'on_trailers' => 'trailers are dropped',
     ];
 
-    /** Options of Guzzle 8 that must have one of these values, because only PEM files and HTTP/1.1 are supported. */
+    /** Options of Guzzle 8 that must have one of these values. Only PEM files and HTTP/1.1 are supported. */
     private const SUPPORTED_VALUES = [
         'cert_type' => ['PEM', 'pem'],
         'ssl_key_type' => ['PEM', 'pem'],
@@ -66,7 +66,8 @@ final readonly class GuzzleOptions
         $version = $options[Guzzle::CRYPTO_METHOD] ?? null;
         if ($version !== null && !\in_array($version, self::TLS_VERSIONS, true)) {
             throw new \InvalidArgumentException(
-                'The option crypto_method must be TLS 1.0, 1.1 or 1.2 here. The client always uses TLS 1.2 or 1.3',
+                'The option crypto_method (the lowest version) must be TLS 1.0, 1.1 or 1.2 here. The client uses TLS'
+                . ' 1.2 or 1.3',
             );
         }
         $sink = $this->sink();
@@ -77,7 +78,7 @@ final readonly class GuzzleOptions
 
     /**
      * @throws \InvalidArgumentException when the value of the option `protocols` is invalid
-     * @throws RequestException when this option does not allow the scheme of the request
+     * @throws RequestException when the scheme is http or https, and this option does not allow it
      */
     public function checkScheme(RequestInterface $request): void
     {
@@ -177,7 +178,8 @@ final readonly class GuzzleOptions
             'no_proxy' => implode(',', array_filter(\is_array($except) ? $except : [$except], is_string(...))),
         ], is_string(...));
 
-        // Guzzle may have read an unsupported proxy from the environment. Only requests through this proxy must fail.
+        // Does not throw for an unsupported proxy, which Guzzle may have read from the environment. Only requests
+        // through this proxy fail.
         return Proxy::fromEnvironment(preg_replace('~^tcp://~i', 'http://', $variables))->ofOption(Guzzle::PROXY);
     }
 

@@ -65,8 +65,8 @@ final class HeadReader
     public function checkSize(int $bytes): void
     {
         if ($this->method === '') {
-            // Does not count bytes beyond the limit of the head. If the limit of the request line is higher,
-            // checkSection() throws the exception, so that the message names the limit of the head.
+            // If the head may be shorter than the request line, the exception must name the limit of the head. So
+            // checkSection() checks the bytes beyond that limit.
             $this->limits->checkRequestLine(min($bytes, $this->limits->head - $this->size));
         }
         $this->limits->checkSection($this->size + $bytes, 0);
@@ -204,7 +204,10 @@ final class HeadReader
 
             return;
         }
-        if (!$this->chunked && $this->version !== '1.0' && preg_match(self::UNKNOWN_CODINGS_PATTERN, $value) === 1) {
+        if ($this->version === '1.0') {
+            throw BadMessageException::malformed('HTTP/1.0 does not support Transfer-Encoding');
+        }
+        if (!$this->chunked && preg_match(self::UNKNOWN_CODINGS_PATTERN, $value) === 1) {
             throw BadMessageException::coding();
         }
         throw BadMessageException::malformed('The Transfer-Encoding must end with "chunked", and name "chunked" once');
@@ -235,9 +238,6 @@ final class HeadReader
         }
         if ($this->chunked && $this->length !== null) {
             throw BadMessageException::malformed('The request has both a Content-Length and a Transfer-Encoding');
-        }
-        if ($this->chunked && $isHttp10) {
-            throw BadMessageException::malformed('HTTP/1.0 does not support Transfer-Encoding');
         }
 
         $head = new Head();

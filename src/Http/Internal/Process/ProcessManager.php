@@ -106,7 +106,7 @@ final class ProcessManager implements ChildMessages
         return $this->killSignal;
     }
 
-    /** Makes {@see run()} end all processes. Each process first answers the HTTP requests that it has received. */
+    /** Makes {@see run()} stop, outside of the event loop: each process first answers the requests it has received. */
     public function close(): void
     {
         if ($this->state === ManagerState::Running) {
@@ -172,6 +172,7 @@ final class ProcessManager implements ChildMessages
         }
     }
 
+    /** Stops the admin process, the only one left, after all processes of the application have ended. */
     private function stopAdmin(): void
     {
         if ($this->children->runningApplication() !== []) {

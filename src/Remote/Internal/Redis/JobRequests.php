@@ -48,7 +48,7 @@ final class JobRequests
             try {
                 $result = $this->submitPart($queue, $part, $maxJobs, $mailbox, $checkIds);
             } catch (QueueFullException $failure) {
-                // Otherwise, the caller would submit the accepted jobs again.
+                // After an exception, the caller would submit the accepted jobs again.
                 $result = $accepted > 0 ? new SubmitResult(0, refusal: $failure) : throw $failure;
             }
             foreach ($result->conflicts as $index) {

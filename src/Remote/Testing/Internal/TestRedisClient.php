@@ -53,7 +53,7 @@ final class TestRedisClient
         for ($sent = 0; $sent < \strlen($request); $sent += $written) {
             $written = Warnings::write($this->stream, substr($request, $sent));
             if ($written === false || $written === 0) {
-                break; // the server has closed the connection, but may have sent an error before
+                break; // closed by the server, perhaps after an error, or the time limit is over
             }
         }
 

@@ -578,7 +578,7 @@ final class GuzzleHandlerTest extends TestCase
         ];
         yield 'a minimum of TLS 1.3' => [
             ['crypto_method' => \STREAM_CRYPTO_METHOD_TLSv1_3_CLIENT],
-            'crypto_method must be TLS 1.0, 1.1 or 1.2 here',
+            'crypto_method (the lowest version) must be TLS 1.0, 1.1 or 1.2 here',
         ];
         yield 'on_trailers' => [['on_trailers' => static fn() => null], 'on_trailers'];
         yield 'a certificate that is not PEM' => [['cert' => __FILE__, 'cert_type' => 'P12'], 'cert_type'];

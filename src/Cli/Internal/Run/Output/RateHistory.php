@@ -40,7 +40,7 @@ final class RateHistory
      * Returns the standard deviation of the remaining time. The time is uncertain because the counts vary, and because
      * the mean of few past intervals is only an estimate for future intervals.
      *
-     * @return float|null seconds; null if too few intervals are complete, or no job has finished
+     * @return float|null seconds; null if too few intervals are complete, or no job has finished in them
      */
     public function spread(float $remainingSeconds): ?float
     {

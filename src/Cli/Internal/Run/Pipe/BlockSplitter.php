@@ -24,7 +24,7 @@ final class BlockSplitter
 
     private int $removed = 0;
 
-    private int $yielded = 0;
+    private int $yieldedOfBlock = 0;
 
     /** Size of the buffer at which the next search for a piece begins. */
     private int $nextPieceBytes;
@@ -33,7 +33,7 @@ final class BlockSplitter
      * @param int  $blockBytes maximum bytes of a block; this maximum grows when a record or a group is longer
      * @param int  $groupSize  number of records that stay together (a group); 0 if a block may end after any record
      * @param bool $isOneGroup true for one group in each block; false for as many groups as fit into $blockBytes
-     * @param int  $pieceBytes a block is yielded in pieces of at least this size, if $ends can find such pieces
+     * @param int  $pieceBytes size from which on a block is yielded in pieces, if $ends can find such pieces
      */
     public function __construct(
         private readonly RecordEnds $ends,
@@ -60,8 +60,8 @@ final class BlockSplitter
         }
         $this->checkMemory(\strlen($this->buffer) + \strlen($bytes));
         $this->buffer .= $bytes; // PHP appends without a copy. A copy for each piece would take quadratic time.
-        while (\strlen($this->buffer) - $this->start >= $this->blockBytes - $this->yielded) {
-            if (!yield from $this->cut($this->start + $this->blockBytes - $this->yielded)) {
+        while (\strlen($this->buffer) - $this->start >= $this->blockBytes - $this->yieldedOfBlock) {
+            if (!yield from $this->cut($this->start + $this->blockBytes - $this->yieldedOfBlock)) {
                 $this->grow();
             }
         }
@@ -71,7 +71,7 @@ final class BlockSplitter
             $isFound = $end > $this->start;
             $this->nextPieceBytes = $isFound ? $this->pieceBytes : 2 * $size;
             if ($isFound) {
-                $this->yielded += $end - $this->start;
+                $this->yieldedOfBlock += $end - $this->start;
                 yield false => $this->take($end);
             }
         }
@@ -93,7 +93,7 @@ final class BlockSplitter
         if ($this->groupSize > 0) {
             yield from $this->cut(\strlen($this->buffer));
         }
-        if ($this->start < \strlen($this->buffer) || $this->yielded > 0) {
+        if ($this->start < \strlen($this->buffer) || $this->yieldedOfBlock > 0) {
             yield true => $this->take(\strlen($this->buffer));
         }
     }
@@ -113,10 +113,10 @@ final class BlockSplitter
                 }
             }
         }
-        if ($end === $this->start && $this->yielded === 0) {
+        if ($end === $this->start && $this->yieldedOfBlock === 0) {
             return $end > $before;
         }
-        $this->yielded = 0;
+        $this->yieldedOfBlock = 0;
         yield true => $this->take($end);
 
         return true;
@@ -133,11 +133,11 @@ final class BlockSplitter
     /** @throws UsageException when the memory does not suffice for this number of bytes and for copies of a block */
     private function checkMemory(int $bytes): void
     {
-        $copies = $this->isOneGroup ? 1 : 3; // a regular expression and --rrs make two more copies of a block
+        $copies = $this->isOneGroup ? 1 : 3; // a regular expression and --rrs make one more copy each
         if ($bytes > self::MAX_UNCHECKED_BYTES && !(new FreeMemory())->allows($copies * $bytes)) {
             throw new UsageException(\sprintf(
-                'option --block: a block or record of %d bytes or more does not fit into the free memory: %s; give a'
-                    . ' smaller --block, another --recend, or a higher limit (php -d memory_limit=2G)',
+                'option --block: a block, record or group of %d bytes or more does not fit into the free memory: %s;'
+                    . ' give a smaller --block, another --recend, or a higher limit (php -d memory_limit=2G)',
                 $bytes,
                 FreeMemory::usage(),
             ));
@@ -148,7 +148,7 @@ final class BlockSplitter
     {
         if ($this->blockBytes === self::MAX_BLOCK_BYTES) {
             throw new UsageException(\sprintf(
-                'option --block: a record is longer than %d bytes, the largest block; give another --recend',
+                'option --block: a record or group is longer than %d bytes, the largest block; give another --recend',
                 self::MAX_BLOCK_BYTES,
             ));
         }
