@@ -41,7 +41,7 @@ final class LauncherCode
             \dirname(__DIR__) . '/MalformedFrameException.php',
         ];
         foreach (Files::in(__DIR__ . '/Process') as $name) {
-            if (str_ends_with($name, '.php')) {
+            if (preg_match('/^\w+\.php$/D', $name) === 1) { // otherwise a file of an editor or of macOS
                 $files[] = __DIR__ . "/Process/{$name}";
             }
         }

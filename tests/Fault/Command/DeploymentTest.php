@@ -23,6 +23,7 @@ final class DeploymentTest extends TestCase
     use OwnDirectory;
 
     #[TestWith(['rewritten', true])]
+    #[TestWith(['edited', true])]
     #[TestWith(['changed', false])]
     #[TestWith(['gone', false])]
     public function testANewLauncherNeedsTheSourceThatTheProcessHasLoaded(string $how, bool $works): void
@@ -66,6 +67,7 @@ final class DeploymentTest extends TestCase
         $text = (string) file_get_contents($protocol);
         match ($how) {
             'rewritten' => file_put_contents($protocol, $text),
+            'edited' => symlink('user@host.1', "{$source}/Internal/Launcher/Process/.#Backend.php"), // as Emacs does
             'changed' => file_put_contents($protocol, str_replace('RUN = 3', 'RUN = 2', $text)),
             default => rename($source, "{$source}.old"),
         };
