@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Testing;
 
 use Amp\Cancellation;
+use Amp\CancelledException;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
@@ -129,9 +130,15 @@ final class TestClient
      * exception of a function goes to the error handler of the event loop. Without one, the wait throws it.
      *
      * @param Cancellation|null $cancellation ends the wait; the functions continue
+     *
+     * @throws CancelledException
+     * @throws \LogicException when one of the functions calls this method, and so would wait for itself
      */
     public function awaitBackgroundWork(?Cancellation $cancellation = null): void
     {
+        if (BackgroundWork::isCurrent()) {
+            throw new \LogicException('A function of BackgroundWork cannot wait for its own end. Wait in the test');
+        }
         BackgroundWork::awaitEnd($cancellation);
     }
 

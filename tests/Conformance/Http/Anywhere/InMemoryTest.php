@@ -101,6 +101,22 @@ final class InMemoryTest extends AppContract
         $client->awaitBackgroundWork();
     }
 
+    public function testBackgroundWorkCannotWaitForItself(): void
+    {
+        $client = new TestClient(static function () use (&$client): Response {
+            BackgroundWork::start(static fn() => $client?->awaitBackgroundWork());
+
+            return Response::text('accepted');
+        });
+        $failure = self::thrown(UncaughtThrowable::class, static function () use ($client): void {
+            $client->get('/');
+            $client->awaitBackgroundWork();
+        });
+
+        self::assertInstanceOf(\LogicException::class, $failure->getPrevious());
+        $client->awaitBackgroundWork();
+    }
+
     public function testAFailureOfBackgroundWorkEndsTheWait(): void
     {
         /** @var DeferredFuture<null> $release */
