@@ -123,6 +123,10 @@ final class OriginPools
         if ($options->blocksPrivateAddresses) {
             $key .= ' public';
         }
+        if ($this->loop !== null && $this->loop->get() !== EventLoop::getDriver()) {
+            array_map(static fn(OriginPool $pool) => $pool->kill(ClosedException::inOtherLoop()), $this->pools);
+            $this->pools = [];
+        }
         if (!isset($this->pools[$key])) {
             $connector = new OriginConnector(Url::of($url->origin()), $proxy); // without the query, which may be secret
             $pool = $this->pools[$key] = new OriginPool($connector, $this->options, $this->timer, $this->closing);

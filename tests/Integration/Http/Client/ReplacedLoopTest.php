@@ -20,6 +20,7 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\Http\ServesHttp;
 
+use function Amp\async;
 use function Amp\delay;
 
 /** An {@see HttpClient} can be used after EventLoop::setDriver() has replaced the event loop. */
@@ -58,6 +59,40 @@ final class ReplacedLoopTest extends TestCase
             stripslashes($process->getOutput()),
             $process->getErrorOutput(),
         );
+    }
+
+    public function testUnfinishedRequestsOfTheEarlierEventLoopKeepNoConnections(): void
+    {
+        $this->serve(static function (ServerRequestInterface $request): Response {
+            if ($request->getRequestTarget() === '/late') {
+                $left = $request->getAttribute(Cancellation::class);
+                delay(60, true, $left instanceof Cancellation ? $left : null);
+            }
+
+            return Response::text('answered');
+        });
+        $url = str_replace('tcp:', 'http:', $this->address);
+        $process = Host::start(self::class . '::stopLoop', [$url]);
+        Eventually::holds(static fn(): bool => !$process->isRunning(), 'the process has ended', 20);
+
+        self::assertStringContainsString('result: "answered"', $process->getOutput(), $process->getErrorOutput());
+    }
+
+    public static function stopLoop(string $url): string
+    {
+        $client = new HttpClient(new HttpClientOptions(maxConnectionsPerHost: 1, acquireTimeout: 3));
+        foreach ([1, 2] as $number) {
+            async(static fn() => $client->get("{$url}/late"))->ignore();
+        }
+        EventLoop::repeat(0.01, static function () use ($client): void {
+            if ($client->statistics()['connections'] === 1 && $client->statistics()['waiting'] === 1) {
+                EventLoop::getDriver()->stop();
+            }
+        });
+        EventLoop::run();
+        EventLoop::setDriver((new DriverFactory())->create());
+
+        return (string) $client->get($url)->getBody();
     }
 
     /**
