@@ -62,7 +62,7 @@ final readonly class MapOutcome
         return $this->failure === null ? $this->value : throw $this->failure;
     }
 
-    /** Returns one line for a log: "succeeded", or the message of the failure with escaped control characters. */
+    /** Returns one line for a log: "succeeded", or the message of the failure without control characters. */
     public function describe(): string
     {
         return $this->failure === null

@@ -100,7 +100,7 @@ final class PhpBinary
 
         return $directories === ''
             ? ''
-            : " that open_basedir ({$directories}) lets this process see; add its directory there";
+            : " that open_basedir ({$directories}) lets this process see; add the directory of PHP there";
     }
 
     private static function isProgram(string $path): bool

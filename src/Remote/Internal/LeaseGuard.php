@@ -34,7 +34,7 @@ final class LeaseGuard
     private mixed $pipe = null;
 
     /** @var resource|null stream on which the helper reports that it is ready; null after that report */
-    private mixed $ready = null;
+    private mixed $startReport = null;
 
     private float $startedAt = 0.0;
 
@@ -74,7 +74,7 @@ final class LeaseGuard
         }
         stream_set_blocking($pipes[0], false);
         stream_set_blocking($pipes[1], false);
-        [$this->process, $this->pipe, $this->ready] = [$process, ...$pipes];
+        [$this->process, $this->pipe, $this->startReport] = [$process, ...$pipes];
         [$this->startedAt, $this->ownerPid] = [Clock::now(), (int) getmypid()];
         $this->extend($this->until);
     }
@@ -96,8 +96,8 @@ final class LeaseGuard
         $this->checkReady();
         $time = is_finite($until) ? hrtime(true) + (int) (($until - Clock::now()) * 1e9) : \PHP_INT_MAX;
         $written = Warnings::write($pipe, "{$time}\n");
-        if ($written === false || ($written === 0 && $this->ready === null)) { // the helper has ended, or reads nothing
-            $this->ready === null ? $this->close() : $this->failStart();
+        if ($written === false || ($written === 0 && $this->startReport === null)) { // has ended, or reads nothing
+            $this->startReport === null ? $this->close() : $this->failStart();
             $this->start();
         }
     }
@@ -107,8 +107,8 @@ final class LeaseGuard
         if ($this->pipe !== null) {
             fclose($this->pipe);
         }
-        if ($this->ready !== null) {
-            fclose($this->ready);
+        if ($this->startReport !== null) {
+            fclose($this->startReport);
         }
         if ($this->process !== null) {
             if ($this->ownerPid === getmypid()) {
@@ -116,19 +116,19 @@ final class LeaseGuard
             }
             proc_close($this->process);
         }
-        $this->process = $this->pipe = $this->ready = null;
+        $this->process = $this->pipe = $this->startReport = null;
     }
 
     /** Notes whether the helper is ready. Does not wait, because the agent must renew its lease in time. */
     private function checkReady(): void
     {
-        $ready = $this->ready;
+        $ready = $this->startReport;
         if ($ready === null) {
             return;
         }
         if (Warnings::suppressed(static fn(): string|false => fread($ready, 1)) === self::READY) {
             fclose($ready);
-            $this->ready = null;
+            $this->startReport = null;
         } elseif (feof($ready) || Clock::now() > $this->startedAt + self::START_TIMEOUT) {
             $this->failStart();
         }

@@ -330,7 +330,7 @@ final class ServeFunctionsTest extends ServeTestCase
         self::assertSame(500, $this->get('/?session_start()')->status);
         self::assertSame(200, $this->get('/?' . rawurlencode("print('printed')"))->status);
         $this->awaitLogged('failed: header() has no effect in spindle serve');
-        $this->awaitLogged('printed 7 bytes, which are not part of the response: printed');
+        $this->awaitLogged('printed 7 bytes outside of a response: printed');
     }
 
     public function testATimeLimitThatAHandlerSetsIsReset(): void

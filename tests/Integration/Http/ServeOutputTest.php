@@ -122,18 +122,18 @@ final class ServeOutputTest extends ServeTestCase
     /** @return iterable<string, array{string, string}> the target, the log entry after its name */
     public static function prints(): iterable
     {
-        yield 'echo' => ['/echo', 'printed 6 bytes, which are not part of the response: hello '];
-        yield 'php://output' => ['/output', 'printed 7 bytes, which are not part of the response: written'];
+        yield 'echo' => ['/echo', 'printed 6 bytes outside of a response: hello '];
+        yield 'php://output' => ['/output', 'printed 7 bytes outside of a response: written'];
         yield 'var_dump()' => [
             '/dump',
-            'printed 32 bytes, which are not part of the response: array(1) {\n  ["a"]=>\n  int(1)\n}\n',
+            'printed 32 bytes outside of a response: array(1) {\n  ["a"]=>\n  int(1)\n}\n',
         ];
         yield 'a warning that PHP displays' => [
             '/warning',
             'which are not part of the response: \nWarning: A warning in ',
         ];
-        yield 'a command' => ['/run', 'printed 6 bytes, which are not part of the response: passed'];
-        yield 'before and after it waits' => ['/wait', 'printed 5 bytes, which are not part of the response: after'];
+        yield 'a command' => ['/run', 'printed 6 bytes outside of a response: passed'];
+        yield 'before and after it waits' => ['/wait', 'printed 5 bytes outside of a response: after'];
     }
 
     public function testOutputOfAHandlerIsLoggedWithItsRequest(): void
@@ -146,10 +146,10 @@ final class ServeOutputTest extends ServeTestCase
             $this->awaitLogged($entry);
         }
         self::assertSame('piece', $this->get('/stream')->body);
-        $this->awaitLogged('The handler of GET /stream printed 9 bytes, which are not part of the response: streaming');
+        $this->awaitLogged('The handler of GET /stream printed 9 bytes outside of a response: streaming');
         self::assertSame('answered', $this->get('/later')->body);
         $this->awaitLogged(
-            'Code outside of a request printed 5 bytes, which are not part of the response: later',
+            'Code outside of a request printed 5 bytes outside of a response: later',
         );
 
         self::assertSame($worker, $this->get('/pid')->body, 'the process is the same');
@@ -184,7 +184,7 @@ final class ServeOutputTest extends ServeTestCase
 
         self::assertSame('answered', $this->get()->body);
         $this->awaitLogged(
-            'Code outside of a request printed 7 bytes, which are not part of the response: loading',
+            'Code outside of a request printed 7 bytes outside of a response: loading',
         );
     }
 
@@ -210,7 +210,7 @@ final class ServeOutputTest extends ServeTestCase
 
         self::assertSame(
             10,
-            $this->timesLogged(' bytes, which are not part of the response'),
+            $this->timesLogged(' bytes outside of a response'),
             $server->getErrorOutput(),
         );
         self::assertSame(

@@ -101,7 +101,7 @@ final class StrayOutput
         $this->reporting = true;
         try {
             foreach ($printed as [$bytes, $text, $name, $request]) {
-                $this->log('{printer} printed {bytes}, which are not part of the response: {text}', [
+                $this->log('{printer} printed {bytes} outside of a response: {text}', [
                     'printer' => self::printer($name),
                     'bytes' => $bytes === 1 ? '1 byte' : "{$bytes} bytes",
                     'text' => $text . ($bytes > \strlen($text) ? '...' : ''),
@@ -139,7 +139,7 @@ final class StrayOutput
     private function onOutput(string $bytes, int $phase): string
     {
         if (($phase & \PHP_OUTPUT_HANDLER_FINAL) !== 0) {
-            $this->capturing = false; // a handler has closed all buffers, or the process ends
+            $this->capturing = false; // all buffers are closed, by a handler or by this class
             OutputBuffers::$sharedLevel = 0;
             EventLoop::queue($this->closeBuffers(...));
         }

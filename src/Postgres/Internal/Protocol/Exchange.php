@@ -15,7 +15,7 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\Result;
 use Spindle\Postgres\ResultTooLargeException;
 
-/** Messages up to one Sync, and the server's answer to them. Rows stay encoded until they are read. */
+/** The server's answer to messages up to one Sync, or to a simple query. Rows stay encoded until they are read. */
 final class Exchange
 {
     use SuspendsOneCaller;
@@ -72,12 +72,12 @@ final class Exchange
     /** Nanoseconds that the server took; negative when unknown. */
     public int $nanoseconds = -1;
 
-    /** Expected nanoseconds, while a pool counts them in the load of the session; otherwise negative. */
+    /** Nanoseconds that the server will probably take; negative when no pool counts them in the session's load. */
     public int $cost = -1;
 
     public bool $isTimed = true;
 
-    /** Columns of the statement; null if it returns no rows, or if {@see PipelinedSession::send()} did not send it. */
+    /** Columns of the statement; null if it returns no rows. Only {@see PipelinedSession::send()} sets them. */
     public ?Columns $columns = null;
 
     /** Whether the messages execute a statement, so that CommandComplete or an error must follow. */
@@ -175,7 +175,7 @@ final class Exchange
         if ($this->isPortalSuspended || $this->rowCount > 0 && $columns === null) {
             throw ProtocolException::malformed(
                 $this->isPortalSuspended
-                    ? 'the server sent only a part of the rows that the client had requested'
+                    ? 'the server stopped after a part of the rows, although the client had requested all'
                     : 'the server sent rows for a statement without columns',
             );
         }
@@ -249,7 +249,7 @@ final class Exchange
     }
 
     /**
-     * Decodes up to `$maxRows` rows. The code for each type is inlined, because a call for each value takes too long.
+     * Decodes up to `$maxRows` rows. Code for frequent types is inlined, because a call for each value takes too long.
      *
      * @template K of array-key
      *
