@@ -130,7 +130,7 @@ final class ServeOutputTest extends ServeTestCase
         ];
         yield 'a warning that PHP displays' => [
             '/warning',
-            'which are not part of the response: \nWarning: A warning in ',
+            'bytes outside of a response: \nWarning: A warning in ',
         ];
         yield 'a command' => ['/run', 'printed 6 bytes outside of a response: passed'];
         yield 'before and after it waits' => ['/wait', 'printed 5 bytes outside of a response: after'];

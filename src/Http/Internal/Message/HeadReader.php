@@ -199,13 +199,13 @@ final class HeadReader
     /** @throws BadMessageException 501 for unknown codings, 400 for invalid values: RFC 9112, 6.1 and 6.3 */
     private function readTransferEncoding(string $value): void
     {
+        if ($this->version === '1.0') {
+            throw BadMessageException::malformed('HTTP/1.0 does not support Transfer-Encoding');
+        }
         if (!$this->chunked && strtolower($value) === 'chunked') {
             $this->chunked = true;
 
             return;
-        }
-        if ($this->version === '1.0') {
-            throw BadMessageException::malformed('HTTP/1.0 does not support Transfer-Encoding');
         }
         if (!$this->chunked && preg_match(self::UNKNOWN_CODINGS_PATTERN, $value) === 1) {
             throw BadMessageException::coding();
