@@ -262,14 +262,14 @@ final class JobExchange
         }
     }
 
-    /** Fails jobs whose results are too large for the engine, because its limit was lowered after their start. */
+    /** Replaces settlements that are too large for the engine, for example because its limit was lowered. */
     private function refuseLargeResults(): void
     {
         $maxBytes = $this->run->broker->maxFrameBytes();
         $this->run->limitResults($maxBytes);
         foreach ($this->pending as $i => $settlement) {
-            if (\strlen($settlement->frame) > $maxBytes) {
-                $this->pending[$i] = $refusal = $this->run->settlements->tooLarge($settlement);
+            if (\strlen($settlement->frame) + \strlen($settlement->reason) > $maxBytes) {
+                $this->pending[$i] = $refusal = $this->run->settlements->smaller($settlement, $maxBytes);
                 $this->releaseBudget(\strlen($settlement->frame) - \strlen($refusal->frame));
                 --$this->run->pools->counters[$settlement->kind->counter()];
                 ++$this->run->pools->counters[$refusal->kind->counter()];

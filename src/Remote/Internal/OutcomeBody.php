@@ -57,6 +57,11 @@ final class OutcomeBody
         return pack('CV', self::COMMAND, $attempts) . $bytes;
     }
 
+    public static function isOfCommand(string $outcome): bool
+    {
+        return \ord($outcome[0]) === self::COMMAND;
+    }
+
     public static function cancelled(): string
     {
         return pack('CV', self::CANCELLED, 0);
@@ -87,7 +92,7 @@ final class OutcomeBody
         /** @var array{kind: int, attempts: int} $head */
         $head = unpack('Ckind/Vattempts', $outcome);
 
-        return $head['kind'] === self::COMMAND
+        return self::isOfCommand($outcome)
             ? self::ofCommand($head['attempts'], PortableCommand::encodeError($tooLarge->getMessage()))
             : self::tooLarge($tooLarge, self::itemCount($outcome));
     }

@@ -44,6 +44,7 @@ final class SettlementFactory
 
     /** Maximum bytes of the reason in a dead letter: the exception's message, place, causes and trace. */
     private const MAX_REASON_BYTES = 0x1_0000;
+    private const MAX_SMALL_REASON_BYTES = 0x1000;
 
     /** Maximum bytes of the first message in a reason. Each further message gets half as much, or the minimum. */
     private const MAX_MESSAGE_BYTES = 0x2000;
@@ -91,7 +92,6 @@ final class SettlementFactory
             $delivery->crashes === 1 => 'its agent was lost',
             default => "its agent or worker was lost {$delivery->crashes} times",
         };
-
         if ($delivery->streamed) {
             $job->itemCount = 0; // at least: a later reader takes the stored items before the exception
         }
@@ -134,9 +134,10 @@ final class SettlementFactory
     {
         $size = PortableOutcome::excessSize($outcome);
         if ($size !== null) {
-            $tooLarge = ResultTooLargeException::of($job->delivery->id, $size, $this->maxResultBytes);
-
-            return $this->ofLargeResult($job, $tooLarge);
+            return $this->ofLargeResult(
+                $job,
+                ResultTooLargeException::of($job->delivery->id, $size, $this->maxResultBytes),
+            );
         }
         if (PortableOutcome::isSuccess($outcome)) {
             return $this->settlement(
@@ -162,17 +163,26 @@ final class SettlementFactory
         return $this->dead($job, $job->attempt(), OutcomeBody::tooLarge($tooLarge, $job->itemCount), $reason);
     }
 
-    /** Replaces the settlement of a job whose result the engine does not accept. The number of attempts is unknown. */
-    public function tooLarge(Settlement $settlement): Settlement
+    /** Fails the job if its outcome exceeds $maxBytes, with an unknown number of attempts. Shortens a long reason. */
+    public function smaller(Settlement $settlement, int $maxBytes): Settlement
     {
-        [$id, $claim] = [$settlement->id, $settlement->claimNumber];
-        $tooLarge = ResultTooLargeException::of($id, \strlen($settlement->frame), $this->maxResultBytes);
-        $large = $this->keys->open(FrameKind::Outcome, $this->queue, $id, $settlement->frame);
-        $outcome = OutcomeBody::replacement($large, $tooLarge);
-        $frame = $this->keys->seal(FrameKind::Outcome, $this->queue, $id, $claim, $outcome);
-        $reason = $this->reasonJson($tooLarge->getMessage(), 0);
+        [$id, $claim, $kind] = [$settlement->id, $settlement->claimNumber, $settlement->kind];
+        $frame = $settlement->frame;
+        /** @var array{reason: string, attempts: int} $dead */
+        $dead = json_decode($settlement->reason, true) ?? ['reason' => '', 'attempts' => 0];
+        if (\strlen($frame) > $maxBytes) {
+            $tooLarge = ResultTooLargeException::of($id, \strlen($frame), $this->maxResultBytes);
+            $large = $this->keys->open(FrameKind::Outcome, $this->queue, $id, $frame);
+            $outcome = OutcomeBody::replacement($large, $tooLarge);
+            $frame = $this->keys->seal(FrameKind::Outcome, $this->queue, $id, $claim, $outcome);
+            $kind = OutcomeBody::isOfCommand($outcome) ? $kind : SettlementKind::Dead;
+            $dead = ['reason' => $tooLarge->getMessage(), 'attempts' => 0];
+        }
+        $reason = $kind === SettlementKind::Dead
+            ? $this->reasonJson(Excerpt::of($dead['reason'], self::MAX_SMALL_REASON_BYTES), $dead['attempts'])
+            : '';
 
-        return new Settlement($id, $claim, SettlementKind::Dead, frame: $frame, reason: $reason);
+        return new Settlement($id, $claim, $kind, frame: $frame, reason: $reason);
     }
 
     /** Returns the settlement of a command that has a result. Any exit status is a result. */
@@ -265,13 +275,11 @@ final class SettlementFactory
             default => [$attempts, SettlementKind::Retry],
         };
 
-        $reason = $job->body->named(self::reasonOf($thrown));
-
         return $this->failedAttempt(
             $job,
             $outcome,
             $maxAttempts,
-            $reason,
+            $job->body->named(self::reasonOf($thrown)),
             $retry,
             self::place($thrown),
             $minDelay ?? 0.0,
@@ -412,12 +420,9 @@ final class SettlementFactory
         ?string $outcome = null,
         string $reason = '',
     ): Settlement {
-        $frame = $outcome === null
-            ? ''
-            : $this->keys->seal(FrameKind::Outcome, $this->queue, $delivery->id, $delivery->claimNumber, $outcome);
+        [$id, $claim] = [$delivery->id, $delivery->claimNumber];
+        $frame = $outcome === null ? '' : $this->keys->seal(FrameKind::Outcome, $this->queue, $id, $claim, $outcome);
 
-        $claimNumber = $delivery->claimNumber;
-
-        return new Settlement($delivery->id, $claimNumber, $kind, $crashes, $failures, $delay, $frame, $reason);
+        return new Settlement($id, $claim, $kind, $crashes, $failures, $delay, $frame, $reason);
     }
 }

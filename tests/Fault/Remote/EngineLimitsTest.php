@@ -23,6 +23,7 @@ use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\TidyTestCase;
 use Spindle\Worker\TaskContext;
+use Spindle\Worker\TaskFailedException;
 
 use function Amp\async;
 use function Amp\Future\await;
@@ -108,6 +109,30 @@ final class EngineLimitsTest extends TidyTestCase
         self::assertSame(1, $failed->attempts);
         self::assertSame("1\n", $other->stdout());
         $transport->close();
+        self::assertSame([2, 0], [$this->statistics()['done_total'], $this->statistics()['dead']]);
+    }
+
+    public function testAnExceptionWithALongReasonReachesTheCaller(): void
+    {
+        $redis = $this->engine(['proto-max-bulk-len' => '1mb']);
+        $executor = $this->executor();
+        $this->agentAt($redis->url(), $this->queue(), 1);
+        $failing = $executor->submit(static function (): void {
+            $failure = new \RuntimeException(str_repeat("\x01", 58_000));
+            for ($i = 0; $i < 7; ++$i) { // each byte needs six bytes in the reason of the dead letter
+                $failure = new \RuntimeException(str_repeat("\x01", 58_000), previous: $failure);
+            }
+
+            throw $failure;
+        });
+        $failure = self::thrown(
+            TaskFailedException::class,
+            static fn() => $failing->await(new TimeoutCancellation(20.0)),
+        );
+
+        self::assertSame(58_000, \strlen((string) $failure->getPrevious()?->getMessage()));
+        self::assertSame(5, $executor->submit(static fn(): int => 5)->await(new TimeoutCancellation(20.0)));
+        self::assertSame(1, $this->statistics()['dead']);
     }
 
     public function testManyResultsOrJobsThatAreTooMuchForOneRequestArrive(): void
