@@ -153,6 +153,7 @@ final class JobOutbox
                     $accepted->isCompleted() ? null : $accepted->fail($failure);
                 }
             }
+            $batch = array_values(array_filter($batch, static fn(array $call): bool => !$call[3]->isCompleted()));
         }
     }
 

@@ -249,6 +249,31 @@ final class RemoteExecutorTest extends TestCase
         self::assertSame('accepted', $accepted->await());
     }
 
+    public function testJobsBehindOneThatIsTooLargeAreNotSentAfterKill(): void
+    {
+        $count = 0;
+        /** @var \ArrayObject<int, RemoteExecutor> $executors */
+        $executors = new \ArrayObject();
+        $broker = self::createStub(Broker::class);
+        $broker->method('submit')->willReturnCallback(static function () use ($executors, &$count): SubmitResult {
+            if (++$count > 1) {
+                return new SubmitResult(1);
+            }
+            $executors[0]?->kill();
+
+            throw PayloadTooLargeException::of(9, 8);
+        });
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+        $executors[] = $executor;
+        $refused = Async::run(static fn(): string => $executor->dispatch('time', 'refused'));
+        $unsent = Async::run(static fn(): string => $executor->dispatch('time', 'unsent'));
+        self::thrown(ExecutorClosedException::class, $refused->await(...));
+        self::thrown(ExecutorClosedException::class, $unsent->await(...));
+        Async::run(static fn() => delay(0.0))->await(); // the outbox has handled the refusal
+
+        self::assertSame(1, $count);
+    }
+
     public function testAFullEngineDoesNotHideThatAnAnswerWasLost(): void
     {
         $checks = [];
