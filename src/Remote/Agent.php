@@ -232,7 +232,7 @@ final class Agent implements Lifecycle, Statistics
      * - `done_total`: jobs with a result; `dead_total`: jobs that this agent has made dead letters. `spindle queue
      *   show` reports the dead letters of all agents as `died`, or as `died_total` with `--json`
      * - `retried_total`: failed or crashed attempts after which the job is tried again
-     * - `postponed_total`: runs of tasks that threw a {@see \Spindle\Worker\RetryLaterException}, and run again later
+     * - `postponed_total`: runs of tasks that threw a `RetryLaterException`, and run again later
      * - `job_duration_seconds_total`: total duration of all ended attempts, from the moment when the pool got the job;
      *   `job_duration_seconds_le_0.01_total`, and the same with 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 1800 and `inf`:
      *   number of attempts of up to that many seconds. The metric is the histogram `spindle_pool_job_duration_seconds`
