@@ -130,6 +130,8 @@ final class Sapi
         register_shutdown_function(self::endWork(...), $isUnanswered, $exchange);
         if ($exchange->isCutOff) { // PHP calls this callback even after exit()
             ob_start(SapiBody::kill(...), 0, \PHP_OUTPUT_HANDLER_REMOVABLE);
+        } elseif ($isUnanswered || $exchange->isHandled) { // the response is complete
+            ob_start(static fn(): string => '');
         }
     }
 

@@ -78,6 +78,7 @@ final class OriginPools
             FailedRequest::class,
             FiberLocal::class,
             Fields::class,
+            GarbageCycles::class,
             LoopTurn::class,
             OriginConnector::class,
             OriginPool::class,

@@ -11,6 +11,7 @@ use Spindle\Http\Client\RequestBody;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\HeadReader;
 use Spindle\Http\Internal\Message\IterableStream;
+use Spindle\Http\Internal\Message\SingleReader;
 use Spindle\Http\Internal\Message\StreamSize;
 
 /** @phpstan-import-type FieldMap from Fields */
@@ -190,6 +191,9 @@ final readonly class OutgoingRequest
         }
 
         return UnreadableBodyException::guard(static function () use ($body): bool {
+            if (SingleReader::isClaimed($body)) {
+                return false; // a request has sent a part of it, or still sends it
+            }
             if (!$body->isSeekable()) {
                 return $body->getSize() === 0 && !StreamSize::hasMoved($body); // a read pipe has the size 0, too
             }

@@ -23,6 +23,11 @@ final class SingleReader
         return $isFree;
     }
 
+    public static function isClaimed(StreamInterface $stream): bool
+    {
+        return isset(self::$read[$stream]);
+    }
+
     /**
      * Releases the claim, unless the stream is one of Spindle's streams and was read. Such a stream can't be read
      * again.

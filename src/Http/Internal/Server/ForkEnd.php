@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 /**
- * Ends a fork without the code that PHP would run when it destroys fibers and other objects of the parent process:
+ * Ends a fork without the code that PHP would run when it destroys fibers and other objects, also those of the fork:
  * `finally` blocks of waiting code, and destructors.
  */
 final class ForkEnd

@@ -257,12 +257,12 @@ final class Service implements FileDescriptors
         if (!$this->isInFork()) {
             return;
         }
-        [$pid, $this->pid] = [(int) getmypid(), null]; // no second call if the logger suspends
+        [$parent, $pid, $this->pid] = [$this->pid, (int) getmypid(), null]; // no second call if the logger suspends
         $name = RequestName::current();
         $handler = match (true) {
             $name !== '' => "The handler of {$name}",
             BackgroundWork::isCurrent() => 'A function of BackgroundWork',
-            default => 'A handler',
+            default => "Process {$parent}",
         };
         // In another fiber, because a logger may suspend, and the fork must not run its event loop.
         (new \Fiber($this->logger->error(...)))->start(

@@ -185,9 +185,14 @@ final class Transport
         $this->sending = true;
         $this->flush();
         if ($this->sending) {
-            $this->writeWatcher ??= EventLoop::onWritable($this->stream, function (): void {
-                Service::killIfAnyForked(); // before bytes are sent that the parent process sends too
-                $this->trySend();
+            $pid = getmypid();
+            $this->writeWatcher ??= EventLoop::onWritable($this->stream, function (string $watcher) use ($pid): void {
+                if (getmypid() === $pid) {
+                    $this->trySend();
+                } else { // the parent process sends these bytes; a fork with its own server continues
+                    Service::killIfAnyForked();
+                    EventLoop::disable($watcher);
+                }
             });
         }
 

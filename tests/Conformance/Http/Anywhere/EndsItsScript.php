@@ -29,6 +29,7 @@ trait EndsItsScript
 
     #[TestWith(['/exits'])]
     #[TestWith(['/exits?app-registers-exit'])]
+    #[TestWith(['/exits?app-registers-output'])]
     #[TestWith(['/exhausts'])]
     #[TestWith(['/exhausts?app-registers-exit'])]
     public function testAHandlerThatEndsTheScriptIsAnsweredWith500(string $target): void

@@ -444,6 +444,9 @@ $notFound = static fn(): ResponseInterface => Response::text("Not Found\n", 404)
 if (($_SERVER['QUERY_STRING'] ?? '') === 'app-registers-exit') {
     register_shutdown_function(static fn() => exit());
 }
+if (($_SERVER['QUERY_STRING'] ?? '') === 'app-registers-output') {
+    register_shutdown_function(static fn() => print 'after the response');
+}
 
 return static fn(ServerRequestInterface $request): ResponseInterface
     => ($routes[$request->getUri()->getPath()] ?? $notFound)($request);

@@ -811,6 +811,24 @@ final class HttpClientTest extends TestCase
 
     #[TestWith(['inflated'])]
     #[TestWith(['filtered'])]
+    public function testARefusedRequestDoesNotMoveTheFilteredFileOfAnother(string $kind): void
+    {
+        $this->serve(static fn(ServerRequestInterface $request): Response
+            => Response::text((string) \strlen((string) $request->getBody())));
+        $http = $this->http();
+        $body = $this->compressed($kind, 6_000_000);
+        $send = fn(): string => (string) $http->request('POST', $this->url(), body: $body)->getBody();
+        $first = async($send);
+        while ($body->tell() === 0) {
+            delay(0);
+        }
+        self::thrown(InvalidRequestException::class, $send);
+
+        self::assertSame('6000000', $first->await());
+    }
+
+    #[TestWith(['inflated'])]
+    #[TestWith(['filtered'])]
     public function testAFilteredFileIsNotSentDuringOrAfterAPartOfIt(string $kind): void
     {
         $this->serve(self::echoing(...));
