@@ -218,7 +218,7 @@ final class ConnectionSession implements SessionLender
 
     public function isUsedByCurrentFiber(): bool
     {
-        return ($this->mutex->isMine() || CallStack::hasCallOf($this))
+        return ($this->mutex->isMine() || CallStack::hasCallOf($this->session))
             && $this->belongsToThisProcess() && $this->isInUse();
     }
 

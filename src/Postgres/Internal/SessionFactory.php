@@ -27,6 +27,7 @@ use Spindle\Internal\Async\Timeout;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
+use Spindle\Internal\GarbageCycles;
 use Spindle\Internal\Network\ClientStream;
 use Spindle\Internal\Preload;
 use Spindle\Postgres\ConnectionClosedException;
@@ -77,6 +78,7 @@ final class SessionFactory
         StreamReadableCallback::class,
         StreamWritableCallback::class,
         Endpoint::class,
+        GarbageCycles::class,
         ErrorPlace::class,
         Exchange::class,
         Backoff::class,

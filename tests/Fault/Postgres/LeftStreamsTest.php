@@ -60,6 +60,18 @@ final class LeftStreamsTest extends TidyTestCase
         self::assertSame([], $this->warnings);
     }
 
+    public function testAWaitWithoutATimeLimitThatNothingCanEndIsReported(): void
+    {
+        $pool = new PostgresPool(Cluster::shared()->dsn(), 1, new PostgresPoolOptions(acquireTimeout: \INF));
+        $rows = $pool->stream('SELECT generate_series(1, 10000) AS i');
+        self::assertSame(['i' => 1], $rows->current());
+        $failure = self::thrown(\Error::class, static fn() => $pool->query('SELECT 7'));
+
+        self::assertStringStartsWith('Event loop terminated without resuming', $failure->getMessage());
+        unset($rows);
+        $pool->kill();
+    }
+
     public function testUnreadStreamsInCyclesGiveTheirConnectionsToAWaitingCall(): void
     {
         gc_collect_cycles(); // so that PHP itself does not collect during the test

@@ -142,7 +142,7 @@ final class WaitQueue
         EventLoop::queue($waiter->exchange->wake(...));
     }
 
-    private function startTimer(int $since): void
+    private function startTimer(int $since, bool $keepsLoopRunning = true): void
     {
         LoopCallback::cancel($this->timer);
         $this->timerSince = $since;
@@ -153,7 +153,7 @@ final class WaitQueue
             self::COLLECT_INTERVAL,
         );
         $this->timer = WeakTimer::after($seconds, $this, static fn(self $self) => $self->expire());
-        if ($this->count > 0) {
+        if ($this->count > 0 && $keepsLoopRunning) {
             EventLoop::reference($this->timer);
         }
     }
@@ -161,7 +161,8 @@ final class WaitQueue
     private function expire(): void
     {
         $this->timer = null;
-        if ($this->count > 0 && $this->counts->acquired === $this->acquired) {
+        $hasCollected = $this->count > 0 && $this->counts->acquired === $this->acquired;
+        if ($hasCollected) {
             GarbageCycles::collect();
         }
         $since = hrtime(true) - $this->timeout * 1e9;
@@ -175,7 +176,8 @@ final class WaitQueue
             $next = min($next ?? \PHP_INT_MAX, $waiter->since ?? \PHP_INT_MAX);
         }
         if ($next !== \PHP_INT_MAX) {
-            $this->startTimer($next);
+            // Without a time limit, the loop ends when nothing else can end a wait, and Revolt reports that.
+            $this->startTimer($next, $this->timeout < 1e9 || !$hasCollected);
         }
     }
 }
