@@ -112,7 +112,7 @@ final class RemoteRunTest extends TestCase
         Eventually::holds(static fn(): bool => !$process->isRunning(), 'the run has ended', 15.0);
 
         self::assertSame(
-            [1, "2\n", "spindle: echo 1: cancelled before it was started\n"],
+            [1, "2\n", "spindle: echo 1: cancelled by another process\n"],
             [$process->getExitCode(), $process->getOutput(), $process->getErrorOutput()],
         );
         self::assertCount(3, Text::lines($log), 'the heading and both jobs');
@@ -137,7 +137,7 @@ final class RemoteRunTest extends TestCase
         Eventually::holds(static fn(): bool => !$process->isRunning(), 'the run has ended', 15.0);
 
         self::assertSame(
-            [130, '', self::NOTICE . "spindle: echo 1: cancelled before it was started\n"],
+            [130, '', self::NOTICE . "spindle: echo 1: cancelled by another process\n"],
             [$process->getExitCode(), $process->getOutput(), $process->getErrorOutput()],
         );
     }

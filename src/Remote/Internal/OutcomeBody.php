@@ -86,14 +86,20 @@ final class OutcomeBody
         return pack('CV', self::TOO_LARGE, $itemCount === null ? 0 : $itemCount + 1) . $tooLarge->getMessage();
     }
 
-    /** Returns an outcome in place of one that the engine does not accept. A command gets a result with an error. */
-    public static function replacement(string $outcome, ResultTooLargeException $tooLarge): string
+    /** @return int number of attempts; meaningless for an outcome of {@see tooLarge()} */
+    public static function attempts(string $outcome): int
     {
         /** @var array{kind: int, attempts: int} $head */
         $head = unpack('Ckind/Vattempts', $outcome);
 
+        return $head['attempts'];
+    }
+
+    /** Returns an outcome in place of one that the engine does not accept. A command gets a result with an error. */
+    public static function replacement(string $outcome, ResultTooLargeException $tooLarge): string
+    {
         return self::isOfCommand($outcome)
-            ? self::ofCommand($head['attempts'], PortableCommand::encodeError($tooLarge->getMessage()))
+            ? self::ofCommand(self::attempts($outcome), PortableCommand::encodeError($tooLarge->getMessage()))
             : self::tooLarge($tooLarge, self::itemCount($outcome));
     }
 

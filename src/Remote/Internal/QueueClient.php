@@ -98,9 +98,9 @@ final class QueueClient
      *
      * @throws QueueFullException|PayloadTooLargeException|BrokerException as from {@see Broker::submit()}
      */
-    public function send(array $jobs, OutcomeReceiver $waiter): int
+    public function send(array $jobs, OutcomeReceiver $waiter, bool $checkIds = false): int
     {
-        return $this->activity->send(fn(): int => $this->listening()->submit($this, $jobs, $waiter));
+        return $this->activity->send(fn(): int => $this->listening()->submit($this, $jobs, $waiter, $checkIds));
     }
 
     /**

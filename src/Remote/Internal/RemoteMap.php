@@ -358,10 +358,10 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** @param list<\Spindle\Remote\Job> $jobs jobs to send; while the queue is full, this method repeats the request */
     private function send(array $jobs): void
     {
-        while ($jobs !== [] && !$this->isAbandoned) {
+        for ($checkIds = false; $jobs !== [] && !$this->isAbandoned; $checkIds = true) { // a lost answer may hide jobs
             try {
                 $this->sending = $jobs;
-                $accepted = $this->client->send($jobs, $this);
+                $accepted = $this->client->send($jobs, $this, $checkIds);
             } catch (QueueFullException) {
                 $accepted = 0; // the engine is out of memory
             } catch (PayloadTooLargeException $tooLarge) { // the engine does not accept the first job

@@ -163,11 +163,11 @@ final class SettlementFactory
         return $this->dead($job, $job->attempt(), OutcomeBody::tooLarge($tooLarge, $job->itemCount), $reason);
     }
 
-    /** Fails the job if its outcome exceeds $maxBytes, with an unknown number of attempts. Shortens a long reason. */
+    /** Fails the job if its outcome exceeds $maxBytes. Shortens a long reason. */
     public function smaller(Settlement $settlement, int $maxBytes): Settlement
     {
-        [$id, $claim, $kind] = [$settlement->id, $settlement->claimNumber, $settlement->kind];
-        $frame = $settlement->frame;
+        [$id, $claim] = [$settlement->id, $settlement->claimNumber];
+        [$kind, $frame] = [$settlement->kind, $settlement->frame];
         /** @var array{reason: string, attempts: int} $dead */
         $dead = json_decode($settlement->reason, true) ?? ['reason' => '', 'attempts' => 0];
         if (\strlen($frame) > $maxBytes) {
@@ -176,7 +176,8 @@ final class SettlementFactory
             $outcome = OutcomeBody::replacement($large, $tooLarge);
             $frame = $this->keys->seal(FrameKind::Outcome, $this->queue, $id, $claim, $outcome);
             $kind = OutcomeBody::isOfCommand($outcome) ? $kind : SettlementKind::Dead;
-            $dead = ['reason' => $tooLarge->getMessage(), 'attempts' => 0];
+            $dead = ['reason' => $tooLarge->getMessage(), 'attempts' => OutcomeBody::attempts($large)];
+            $kind === $settlement->kind ? null : $this->log->add($id, $dead['attempts'], $dead['reason'], null);
         }
         $reason = $kind === SettlementKind::Dead
             ? $this->reasonJson(Excerpt::of($dead['reason'], self::MAX_SMALL_REASON_BYTES), $dead['attempts'])

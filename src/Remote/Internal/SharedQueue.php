@@ -81,13 +81,13 @@ final class SharedQueue implements LastRequests
      * @throws QueueFullException when the engine is out of memory
      * @throws BrokerException    when the engine does not answer; the engine may have accepted some of the jobs
      */
-    public function submit(QueueClient $sender, array $jobs, OutcomeReceiver $waiter): int
+    public function submit(QueueClient $sender, array $jobs, OutcomeReceiver $waiter, bool $checkIds): int
     {
         $this->waiters->addForAll($jobs, $waiter);
         $this->updateLookupTimer();
         $accepted = 0;
         try {
-            $accepted = $this->outbox->send($sender, $jobs, false);
+            $accepted = $this->outbox->send($sender, $jobs, $checkIds);
         } finally {
             for ($i = $accepted; $i < \count($jobs); ++$i) {
                 $this->removeWaiters($jobs[$i]->id);

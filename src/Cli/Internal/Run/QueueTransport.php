@@ -22,7 +22,7 @@ final class QueueTransport implements CommandTransport
         } catch (JobCancelledException $cancelled) {
             return $cancellation->isRequested()
                 ? throw $cancelled
-                : PortableCommand::encodeError('cancelled before it was started');
+                : PortableCommand::encodeError('cancelled by another process');
         } catch (PayloadTooLargeException $tooLarge) {
             return PortableCommand::encodeError($tooLarge->getMessage());
         }
