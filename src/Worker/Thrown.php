@@ -14,6 +14,8 @@ final class Thrown
     /** Maximum exceptions in a chain, including the first, because unserialize() reads a limited number of levels. */
     private const MAX_CHAIN_LENGTH = 100;
 
+    private const PROPERTIES = ['class', 'types', 'message', 'code', 'file', 'line', 'trace', 'previous'];
+
     /**
      * @param list<string> $types class, parent classes and interfaces
      * @param list<array{file?: string, line?: int, class?: string, type?: string, function?: string}> $trace stack
@@ -58,7 +60,10 @@ final class Thrown
 
     private function with(mixed ...$changes): self
     {
-        return new self(...[...get_object_vars($this), ...$changes]); // @phpstan-ignore argument.type (named arguments)
+        // A serialized object of another version may have other properties.
+        $own = array_intersect_key(get_object_vars($this), array_flip(self::PROPERTIES));
+
+        return new self(...[...$own, ...$changes]); // @phpstan-ignore argument.type (named arguments)
     }
 
     /** @param int $depth maximum exceptions in the chain, including this one */

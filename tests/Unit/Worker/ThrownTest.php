@@ -48,6 +48,16 @@ final class ThrownTest extends TestCase
         self::assertFalse($thrown->isA());
     }
 
+    public function testACopyOfAnObjectOfAnotherVersionIgnoresItsOtherProperties(): void
+    {
+        $bytes = serialize(Thrown::of(new \DomainException('before')));
+        $bytes = str_replace('Thrown":8:{', 'Thrown":9:{s:5:"extra";i:1;', $bytes);
+        $thrown = @unserialize($bytes);
+        self::assertInstanceOf(Thrown::class, $thrown);
+
+        self::assertSame('after', $thrown->withMessage('after')->message);
+    }
+
     public function testACodeMayBeAString(): void
     {
         $exception = new class extends \RuntimeException {

@@ -63,7 +63,7 @@ final class BenchCommand extends Command
 
     private const FLAGS = [
         'cold' => "commands: Include the start of a pool in the\nmeasurement",
-        'first' => "all except contexts: Measure only Spindle, and\nonly the first variant of it",
+        'first' => "all except contexts: Measure only Spindle,\nand only the first variant of it",
     ];
 
     /** Options with a value. Each entry: option of the script, shortcut, mode, help (lines of at most 45 columns). */
