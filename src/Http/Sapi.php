@@ -131,7 +131,7 @@ final class Sapi
         if ($exchange->isCutOff) { // PHP calls this callback even after exit()
             ob_start(SapiBody::kill(...), 0, \PHP_OUTPUT_HANDLER_REMOVABLE);
         } elseif ($isUnanswered || $exchange->isHandled) { // the response is complete
-            ob_start(static fn(): string => '');
+            ob_start(static fn(): string => '', 0x1_0000);
         }
     }
 

@@ -8,27 +8,30 @@ use Revolt\EventLoop;
 
 final class GarbageCycles
 {
-    private static int $nextAt = 0;
+    /** End and nanoseconds of the last collection, by hrtime(). */
+    private static int $endedAt = 0;
+    private static int $took = 0;
 
     /**
-     * Collects garbage cycles, unless collections would take more than 1 % of the time. Exceptions of destructors go to
-     * the error handler of the event loop.
+     * Collects garbage cycles, unless the last collection ended less than $maxPause seconds ago and collections would
+     * take more than 1 % of the time. Exceptions of destructors go to the error handler of the event loop.
      */
-    public static function collect(): void
+    public static function collect(float $maxPause): void
     {
-        $start = hrtime(true);
-        if ($start < self::$nextAt) {
+        $start = (int) hrtime(true);
+        if ($start - self::$endedAt < min(100 * self::$took, $maxPause * 1e9)) {
             return;
         }
         try {
             gc_collect_cycles();
             // @phpstan-ignore catch.neverThrown (a destructor may throw)
-        } catch (\FiberError) { // a destroyed fiber has waited in a `finally` block
-            // @phpstan-ignore catch.neverThrown
         } catch (\Throwable $thrown) {
-            EventLoop::queue(static fn() => throw $thrown);
+            while ($thrown instanceof \FiberError) { // a destroyed fiber has waited in a `finally` block
+                $thrown = $thrown->getPrevious(); // from the destructor of an earlier object
+            }
+            $thrown === null ? null : EventLoop::queue(static fn() => throw $thrown);
         }
-        $end = hrtime(true);
-        self::$nextAt = $end + 100 * ($end - $start);
+        self::$endedAt = (int) hrtime(true);
+        self::$took = self::$endedAt - $start;
     }
 }

@@ -12,13 +12,55 @@ use function Amp\delay;
 
 final class GarbageCyclesTest extends TestCase
 {
+    /** @var list<string> */
+    private array $failures = [];
+
+    protected function setUp(): void
+    {
+        EventLoop::setErrorHandler(function (\Throwable $failure): void {
+            $this->failures[] = $failure->getMessage();
+        });
+    }
+
+    protected function tearDown(): void
+    {
+        EventLoop::setErrorHandler(null);
+    }
+
     public function testAWaitInAFinallyBlockOfADestroyedFiberIsNoFailure(): void
     {
-        $failures = [];
-        EventLoop::setErrorHandler(static function (\Throwable $failure) use (&$failures): void {
-            $failures[] = $failure;
-        });
         $hasBegun = false;
+        self::dropWaitingFiber($hasBegun);
+        GarbageCycles::collect(0.0);
+        delay(0);
+
+        self::assertTrue($hasBegun);
+        self::assertSame([], $this->failures);
+    }
+
+    public function testAnExceptionBeforeSuchAWaitIsReported(): void
+    {
+        $cycle = new class {
+            public ?self $self = null;
+
+            public function __destruct()
+            {
+                throw new \DomainException('data is lost');
+            }
+        };
+        $cycle->self = $cycle;
+        unset($cycle);
+        $hasBegun = false;
+        self::dropWaitingFiber($hasBegun);
+        GarbageCycles::collect(0.0);
+        delay(0);
+
+        self::assertTrue($hasBegun);
+        self::assertSame(['data is lost'], $this->failures);
+    }
+
+    private static function dropWaitingFiber(bool &$hasBegun): void
+    {
         $cycle = new \stdClass();
         $cycle->fiber = new \Fiber(static function () use ($cycle, &$hasBegun): void {
             try {
@@ -29,16 +71,5 @@ final class GarbageCyclesTest extends TestCase
             }
         });
         $cycle->fiber->start();
-        unset($cycle);
-
-        try {
-            GarbageCycles::collect();
-            delay(0);
-        } finally {
-            EventLoop::setErrorHandler(null);
-        }
-
-        self::assertTrue($hasBegun);
-        self::assertSame([], $failures);
     }
 }

@@ -229,7 +229,7 @@ final class OriginPools
     {
         $this->idleTimer = '';
         if ($this->sum(static fn(OriginPool $pool): int => $pool->blockingCount()) > 0) {
-            GarbageCycles::collect();
+            GarbageCycles::collect($this->options->acquireTimeout / 2);
         }
         foreach ($this->pools as $key => $pool) {
             $pool->closeIdle();

@@ -189,7 +189,7 @@ final class Transport
             $this->writeWatcher ??= EventLoop::onWritable($this->stream, function (string $watcher) use ($pid): void {
                 if (getmypid() === $pid) {
                     $this->trySend();
-                } else { // the parent process sends these bytes; a fork with its own server continues
+                } else { // the parent process sends these bytes
                     Service::killIfAnyForked();
                     EventLoop::disable($watcher);
                 }

@@ -163,7 +163,7 @@ final class WaitQueue
         $this->timer = null;
         $hasCollected = $this->count > 0 && $this->counts->acquired === $this->acquired;
         if ($hasCollected) {
-            GarbageCycles::collect();
+            GarbageCycles::collect($this->timeout / 2);
         }
         $since = hrtime(true) - $this->timeout * 1e9;
         $next = null;
