@@ -34,8 +34,9 @@ final class MoveTheEngineTest extends TidyTestCase
     protected function setUp(): void
     {
         [$this->old, $this->new] = [TemporaryRedis::start(), TemporaryRedis::start()];
+        $this->new->command('CONFIG', 'SET', 'masterauth', self::PASSWORD);
         foreach ([$this->old, $this->new] as $redis) {
-            $redis->command('CONFIG', 'SET', 'requirepass', self::PASSWORD, 'masterauth', self::PASSWORD);
+            $redis->command('CONFIG', 'SET', 'requirepass', self::PASSWORD);
         }
         $this->workplace = new Workplace();
         $this->workplace->useEngine(self::url($this->old));
