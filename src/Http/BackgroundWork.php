@@ -10,6 +10,7 @@ use Revolt\EventLoop\Driver;
 use Spindle\Http\Internal\Server\LoopWork;
 use Spindle\Http\Internal\Server\Service;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\GarbageCycles;
 
 /**
  * Runs functions of a handler that may continue after the response. A server that is closed, or whose process is
@@ -93,13 +94,7 @@ final class BackgroundWork
     /** @internal Runs the event loop at the end of the script until all functions have returned or called exit(). */
     public static function runAtEnd(): void
     {
-        $collect = gc_collect_cycles(...); // destroys functions that await a fiber which has called exit()
-        $thrown = null;
-        try {
-            $collect();
-        } catch (\FiberError) { // a destroyed function has waited in a finally block
-        } catch (\Throwable $thrown) {
-        }
+        $thrown = GarbageCycles::destroy(); // also functions that await a fiber which has called exit()
         $state = self::state();
         $ended = self::ended();
         [$state->running, $state->begun] = [$state->running - $ended, $state->begun - $ended];

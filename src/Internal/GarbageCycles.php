@@ -13,8 +13,8 @@ final class GarbageCycles
     private static int $took = 0;
 
     /**
-     * Collects garbage cycles, unless the last collection ended less than $maxPause seconds ago and collections would
-     * take more than 1 % of the time. Exceptions of destructors go to the error handler of the event loop.
+     * Calls {@see destroy()}, unless the last collection ended less than $maxPause seconds ago and collections would
+     * take more than 1 % of the time. The exception goes to the error handler of the event loop.
      */
     public static function collect(float $maxPause): void
     {
@@ -22,6 +22,15 @@ final class GarbageCycles
         if ($start - self::$endedAt < min(100 * self::$took, $maxPause * 1e9)) {
             return;
         }
+        $thrown = self::destroy();
+        $thrown === null ? null : EventLoop::queue(static fn() => throw $thrown);
+        self::$endedAt = (int) hrtime(true);
+        self::$took = self::$endedAt - $start;
+    }
+
+    /** Destroys all garbage cycles, and returns an exception of their destructors. */
+    public static function destroy(): ?\Throwable
+    {
         try {
             gc_collect_cycles();
             // @phpstan-ignore catch.neverThrown (a destructor may throw)
@@ -29,9 +38,10 @@ final class GarbageCycles
             while ($thrown instanceof \FiberError) { // a destroyed fiber has waited in a `finally` block
                 $thrown = $thrown->getPrevious(); // from the destructor of an earlier object
             }
-            $thrown === null ? null : EventLoop::queue(static fn() => throw $thrown);
+
+            return $thrown;
         }
-        self::$endedAt = (int) hrtime(true);
-        self::$took = self::$endedAt - $start;
+
+        return null;
     }
 }
