@@ -10,7 +10,6 @@ use Psr\Http\Message\StreamInterface;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Clock;
-use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\Network\WriteBuffer;
 use Spindle\Internal\Warnings;
 use Spindle\Remote\Internal\ProcessEnd;
@@ -34,7 +33,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** @var \WeakMap<self, true>|null all streams; null before the first one */
     private static ?\WeakMap $streams = null;
 
-    /** @var array<int, array{resource, int}> by resource id: open socket, and id of the process that opened it */
+    /** @var array<int, resource> open sockets by resource id */
     private static array $sockets = [];
 
     private string $buffer = '';
@@ -77,7 +76,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         stream_set_read_buffer($socket, 0);
         self::$streams ??= new \WeakMap();
         self::$streams[$this] = true;
-        self::$sockets[(int) $socket] = [$socket, $this->ownerPid];
+        self::$sockets[(int) $socket] = $socket;
         ProcessEnd::register();
     }
 
@@ -102,8 +101,6 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
      */
     public static function endAll(): void
     {
-        $inherited = array_filter(self::$sockets, static fn(array $socket): bool => $socket[1] !== getmypid());
-        ForkedSockets::detach(array_column($inherited, 0));
         $end = Clock::now() + self::EXIT_TIMEOUT;
         do {
             [$reading, $writing, $none] = [[], [], null];
