@@ -11,7 +11,6 @@ use Spindle\Remote\Testing\TemporaryRedis;
 use Spindle\Remote\Testing\TemporaryRedisOptions;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Postgres\Certificates;
-use Spindle\Tests\Text;
 
 /** Connects to an engine that requires client certificates. */
 final class TlsFilesTest extends TestCase
@@ -103,20 +102,16 @@ final class TlsFilesTest extends TestCase
     #[BeforeClass]
     public static function startEngine(): void
     {
-        $directory = sys_get_temp_dir() . '/spindle-test-' . bin2hex(random_bytes(6));
-        mkdir($directory);
-        $authority = new Certificates($directory);
-        [$certificate, $key] = $authority->forServer('127.0.0.1');
-        self::$redis = TemporaryRedis::start(
-            ['tls-auth-clients' => 'yes', 'tls-ca-cert-file' => $authority->authority],
-            new TemporaryRedisOptions(certificate: $certificate, key: $key),
-        );
-        $files = [$authority->authority, ...$authority->forClient('app')];
-        self::$contents = array_map(static fn(string $file): string => (string) file_get_contents($file), $files);
-        foreach (Text::names($directory) as $name) {
-            unlink("{$directory}/{$name}");
-        }
-        rmdir($directory);
+        self::$contents = Certificates::during(static function (Certificates $authority): array {
+            [$certificate, $key] = $authority->forServer('127.0.0.1');
+            self::$redis = TemporaryRedis::start(
+                ['tls-auth-clients' => 'yes', 'tls-ca-cert-file' => $authority->authority],
+                new TemporaryRedisOptions(certificate: $certificate, key: $key),
+            );
+            $files = [$authority->authority, ...$authority->forClient('app')];
+
+            return array_map(static fn(string $file): string => (string) file_get_contents($file), $files);
+        });
     }
 
     #[AfterClass]

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Postgres;
 
+use Spindle\Tests\Text;
+
 /**
  * A certificate authority for one test. Its own certificate and those that it issues are files in a directory of the
  * test.
@@ -26,6 +28,29 @@ final class Certificates
         $this->certificate = $this->sign($name, $this->key, null, $extensions, 1, 'sha256');
         $this->authority = "{$directory}/authority-" . bin2hex(random_bytes(4)) . '.pem';
         openssl_x509_export_to_file($this->certificate, $this->authority);
+    }
+
+    /**
+     * Passes a new authority to $use, and removes its files afterwards.
+     *
+     * @template T
+     *
+     * @param \Closure(self): T $use
+     *
+     * @return T
+     */
+    public static function during(\Closure $use): mixed
+    {
+        $directory = sys_get_temp_dir() . '/spindle-test-' . bin2hex(random_bytes(6));
+        mkdir($directory);
+        try {
+            return $use(new self($directory));
+        } finally {
+            foreach (Text::names($directory) as $name) {
+                unlink("{$directory}/{$name}");
+            }
+            rmdir($directory);
+        }
     }
 
     /**

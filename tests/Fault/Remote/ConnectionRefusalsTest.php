@@ -27,7 +27,6 @@ use Spindle\Tests\Eventually;
 use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Streams;
-use Spindle\Tests\Text;
 use Spindle\TlsOptions;
 
 use function Amp\delay;
@@ -269,17 +268,12 @@ final class ConnectionRefusalsTest extends TestCase
     #[BeforeClass]
     public static function startEngine(): void
     {
-        $directory = sys_get_temp_dir() . '/spindle-test-' . bin2hex(random_bytes(6));
-        mkdir($directory);
-        $authority = new Certificates($directory);
-        [$certificate, $key] = $authority->forServer('127.0.0.1');
-        self::$redis = TemporaryRedis::start([], new TemporaryRedisOptions(certificate: $certificate, key: $key));
-        self::$authority = (string) file_get_contents($authority->authority);
-        array_map(
-            unlink(...),
-            array_map(static fn(string $name): string => "{$directory}/{$name}", Text::names($directory)),
-        );
-        rmdir($directory);
+        self::$authority = Certificates::during(static function (Certificates $authority): string {
+            [$certificate, $key] = $authority->forServer('127.0.0.1');
+            self::$redis = TemporaryRedis::start([], new TemporaryRedisOptions(certificate: $certificate, key: $key));
+
+            return (string) file_get_contents($authority->authority);
+        });
     }
 
     #[AfterClass]

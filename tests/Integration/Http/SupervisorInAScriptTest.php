@@ -24,6 +24,16 @@ final class SupervisorInAScriptTest extends ServeTestCase
 {
     use CatchesThrown;
 
+    /** Code of a script that has a server and a client, and closes both. */
+    private const SERVES_ONCE = <<<'PHP'
+        $server = new Spindle\Http\HttpServer(static fn() => Spindle\Http\Response::text('answered'));
+        [$address] = $server->start('127.0.0.1:0');
+        $client = new Spindle\Http\Client\HttpClient();
+        $client->request('GET', str_replace('tcp:', 'http:', $address))->getBody()->getContents();
+        $client->close();
+        $server->close();
+        PHP;
+
     private const PID = 'return static fn($request) => Spindle\Http\Response::text((string) getmypid());';
 
     /** @param 'close'|'kill' $end */
@@ -335,14 +345,7 @@ final class SupervisorInAScriptTest extends ServeTestCase
                 return Spindle\Http\Response::text((string) getmypid());
             };
             PHP);
-        $this->serveInScript(<<<'PHP'
-            $server = new Spindle\Http\HttpServer(static fn() => Spindle\Http\Response::text('answered'));
-            [$address] = $server->start('127.0.0.1:0');
-            $client = new Spindle\Http\Client\HttpClient();
-            $client->request('GET', str_replace('tcp:', 'http:', $address))->getBody()->getContents();
-            $client->close();
-            $server->close();
-            PHP);
+        $this->serveInScript(self::SERVES_ONCE);
         $pid = $this->get()->body;
         Eventually::holds(fn(): bool => file_exists($this->path('done')), 'the work is done');
 
@@ -352,14 +355,7 @@ final class SupervisorInAScriptTest extends ServeTestCase
     public function testAProcessSendsALongResponseAlthoughTheScriptHasServedBefore(): void
     {
         $this->app('return static fn() => Spindle\Http\Response::text(str_repeat("x", 10_000_000));');
-        $this->serveInScript(<<<'PHP'
-            $server = new Spindle\Http\HttpServer(static fn() => Spindle\Http\Response::text('answered'));
-            [$address] = $server->start('127.0.0.1:0');
-            $client = new Spindle\Http\Client\HttpClient();
-            $client->request('GET', str_replace('tcp:', 'http:', $address))->getBody()->getContents();
-            $client->close();
-            $server->close();
-            PHP);
+        $this->serveInScript(self::SERVES_ONCE);
 
         self::assertSame(10_000_000, \strlen($this->get()->body));
     }
@@ -375,14 +371,7 @@ final class SupervisorInAScriptTest extends ServeTestCase
             };
             return static fn($request) => Spindle\Http\Response::text($object::class);
             PHP);
-        $server = $this->serveInScript(<<<'PHP'
-            $server = new Spindle\Http\HttpServer(static fn() => Spindle\Http\Response::text('answered'));
-            [$address] = $server->start('127.0.0.1:0');
-            $client = new Spindle\Http\Client\HttpClient();
-            $client->request('GET', str_replace('tcp:', 'http:', $address))->getBody()->getContents();
-            $client->close();
-            $server->close();
-            PHP);
+        $server = $this->serveInScript(self::SERVES_ONCE);
         $this->get();
         $server->signal(\SIGTERM);
         $server->wait();
@@ -390,9 +379,6 @@ final class SupervisorInAScriptTest extends ServeTestCase
         self::assertFileExists($this->path('destroyed'));
     }
 
-    /**
-     * Serves app.php, or an application that answers with its pid, and returns when it does.
-     */
     public function testProcessesDrawDifferentNumbersAlthoughTheScriptHasDrawnOne(): void
     {
         $this->app('return static fn($request) => Spindle\Http\Response::text((string) @lcg_value());');
@@ -407,6 +393,7 @@ final class SupervisorInAScriptTest extends ServeTestCase
         self::assertGreaterThan(1, \count(array_unique($drawn)));
     }
 
+    /** Serves app.php, or an application that answers with its pid, and returns when it does. */
     private function serveInScript(string $before, string $after = ''): Process
     {
         $server = $this->startScript($before, $after);
