@@ -179,16 +179,16 @@ final class Callers
      *
      * @return list<bool> whether each request was answered
      */
-    public static function forkWithTls(string $address, string $authority, bool $endsByAnError): array
+    public static function forkWithTls(string $address, string $authority, ?bool $endsByAnError): array
     {
         $broker = new RedisBroker($address, new TlsOptions(caFile: $authority));
         $isAnswered = [$broker->status('queue', 'id') === null];
-        $pid = pcntl_fork();
+        $pid = $endsByAnError === null ? -1 : pcntl_fork();
         if ($pid === 0) {
             ini_set('memory_limit', '32M');
             exit($endsByAnError ? \strlen(str_repeat('x', 64 << 20)) : 0);
         }
-        pcntl_waitpid($pid, $status);
+        $pid > 0 ? pcntl_waitpid($pid, $status) : null;
         try {
             $isAnswered[] = $broker->status('queue', 'id') === null;
         } catch (BrokerUnavailableException) {

@@ -65,10 +65,25 @@ final class CallersTest extends TidyTestCase
         $authority = new Certificates($this->path());
         [$certificate, $key] = $authority->forServer('127.0.0.1');
         $redis = TemporaryRedis::start([], new TemporaryRedisOptions(certificate: $certificate, key: $key));
-        $arguments = [$redis->tlsUrl(), $authority->authority, $isByAnError];
+        $count = static function (?bool $isByAnError) use ($redis, $authority): int {
+            $arguments = [$redis->tlsUrl(), $authority->authority, $isByAnError];
+            $before = self::connectionsOf($redis);
+            self::assertSame([true, true], Host::call(Callers::class . '::forkWithTls', $arguments));
 
-        self::assertSame([true, true], Host::call(Callers::class . '::forkWithTls', $arguments));
+            return self::connectionsOf($redis) - $before;
+        };
+
+        self::assertSame($count(null), $count($isByAnError)); // a caller replaces a connection that has ended
         $redis->stop();
+    }
+
+    private static function connectionsOf(TemporaryRedis $redis): int
+    {
+        $statistics = $redis->command('INFO', 'stats');
+        self::assertIsString($statistics);
+        self::assertSame(1, preg_match('/^total_connections_received:(\d+)/m', $statistics, $match));
+
+        return (int) $match[1];
     }
 
     public function testAGeneratorWhoseReaderIsKilledKeepsItsWorkerForTenSecondsMore(): void
