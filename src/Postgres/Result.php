@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 use Spindle\Postgres\Internal\Columns;
-use Spindle\Postgres\Internal\Protocol\Exchange;
+use Spindle\Postgres\Internal\Protocol\EncodedRows;
 use Spindle\Postgres\Internal\RowObjects;
 
 /**
@@ -28,14 +28,16 @@ use Spindle\Postgres\Internal\RowObjects;
  */
 final class Result implements \IteratorAggregate, \Countable
 {
-    /** Number of rows that the statement wrote or returned. */
-    public readonly int $affectedRows;
-
-    /** @internal */
-    public function __construct(private readonly ?Columns $columns, private readonly Exchange $rows)
-    {
-        $this->affectedRows = $rows->affectedRows();
-    }
+    /**
+     * @internal
+     *
+     * @param int $affectedRows number of rows that the statement wrote or returned
+     */
+    public function __construct(
+        private readonly ?Columns $columns,
+        private readonly ?EncodedRows $rows,
+        public readonly int $affectedRows,
+    ) {}
 
     /** @return list<string> names of the columns */
     public function columnNames(): array
@@ -46,7 +48,7 @@ final class Result implements \IteratorAggregate, \Countable
     /** Returns the number of rows in the result: 0 for a statement that only writes. */
     public function count(): int
     {
-        return $this->rows->rowCount;
+        return $this->rows->count ?? 0;
     }
 
     /**
@@ -86,7 +88,7 @@ final class Result implements \IteratorAggregate, \Countable
     public function allNumeric(): array
     {
         /** @var list<list<mixed>> $rows each row is a list, because its keys are the columns' positions */
-        $rows = $this->columns === null
+        $rows = $this->columns === null || $this->rows === null
             ? []
             : array_merge(...$this->rows->batches($this->columns, array_keys($this->columns->names)));
 
@@ -102,7 +104,7 @@ final class Result implements \IteratorAggregate, \Countable
     public function scalars(): array
     {
         /** @var list<list<bool|float|int|string|null>> $rows */
-        $rows = $this->columns === null
+        $rows = $this->columns === null || $this->rows === null
             ? []
             : array_merge(...$this->rows->batches($this->columns->scalars(), array_keys($this->columns->names)));
 
@@ -118,10 +120,10 @@ final class Result implements \IteratorAggregate, \Countable
      */
     public function one(): ?array
     {
-        if ($this->rows->rowCount > 1) {
-            throw UnexpectedResultException::rows($this->rows->rowCount);
+        if ($this->count() > 1) {
+            throw UnexpectedResultException::rows($this->count());
         }
-        if ($this->columns === null || $this->rows->rowCount === 0) {
+        if ($this->columns === null || $this->rows === null) {
             return null;
         }
         if ($this->columns->duplicateName !== null) {
@@ -138,15 +140,15 @@ final class Result implements \IteratorAggregate, \Countable
      */
     public function value(): mixed
     {
-        if ($this->rows->rowCount > 1) {
-            throw UnexpectedResultException::rows($this->rows->rowCount);
+        if ($this->count() > 1) {
+            throw UnexpectedResultException::rows($this->count());
         }
 
         if ($this->columns === null || $this->columns->names === []) {
             throw UnexpectedResultException::noColumns();
         }
 
-        return $this->rows->rowCount === 0 ? null : $this->rows->first($this->columns, [0])[0];
+        return $this->rows?->first($this->columns, [0])[0];
     }
 
     /**
@@ -244,6 +246,8 @@ final class Result implements \IteratorAggregate, \Countable
             throw UnexpectedResultException::duplicateColumn($this->columns->duplicateName);
         }
 
-        return $this->columns === null ? [] : $this->rows->batches($this->columns, $this->columns->names);
+        return $this->columns === null || $this->rows === null
+            ? []
+            : $this->rows->batches($this->columns, $this->columns->names);
     }
 }

@@ -6,7 +6,6 @@ namespace Spindle\Tests\Unit\Postgres;
 
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Internal\ConnectionSession;
-use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Result;
 use Spindle\Tests\VirtualTime;
@@ -23,9 +22,7 @@ final class ConnectionSessionTest extends TestCase
         $session = self::createStub(Session::class);
         $session->method('isOpen')->willReturn(true);
         $session->method('transactionStatus')->willReturn('T');
-        $update = new Exchange();
-        $update->tag = 'UPDATE 7';
-        $session->method('query')->willReturn(new Result(null, $update));
+        $session->method('query')->willReturn(new Result(null, null, 7));
         $held = new ConnectionSession($session, isTransaction: true);
         $file = (string) tempnam(sys_get_temp_dir(), 'log');
         $before = (string) \ini_get('error_log');

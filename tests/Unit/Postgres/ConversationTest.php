@@ -9,6 +9,7 @@ use Random\Engine\Mt19937;
 use Random\Randomizer;
 use Spindle\Postgres\Internal\Columns;
 use Spindle\Postgres\Internal\Protocol\Conversation;
+use Spindle\Postgres\Internal\Protocol\EncodedRows;
 use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Internal\Protocol\MessageReader;
 use Spindle\Postgres\Internal\SizeLimits;
@@ -86,7 +87,7 @@ final class ConversationTest extends TestCase
                 . Message::readyForQuery('T'),
         );
 
-        self::assertSame([2, 2, 'I'], [$exchanges[0]->rowCount, $exchanges[0]->affectedRows(), $exchanges[0]->status]);
+        self::assertSame([2, 2, 'I'], [$exchanges[0]->rows?->count, $exchanges[0]->affectedRows(), $exchanges[0]->status]);
         self::assertSame(['22012', 'E'], [$exchanges[1]->serverError?->sqlState(), $exchanges[1]->status]);
         self::assertSame(
             ['INSERT 0 7', 7, [23], null, 'T'],
@@ -173,21 +174,21 @@ final class ConversationTest extends TestCase
             }
             self::assertSame([true, 2_000_000], [$large->done, $large->tooLarge?->limit], "pieces of {$length}");
             self::assertStringContainsString('3000010', (string) $large->tooLarge?->getMessage());
-            self::assertSame([[], 1], [$large->chunks, \count($flowing->chunks)]);
-            self::assertStringContainsString('before', $flowing->chunks[0]);
+            self::assertSame([null, 1], [$large->rows, $flowing->rows?->count]);
+            self::assertStringContainsString('before', $flowing->rows->chunks[0] ?? '');
             self::assertNotNull($flowing->tooLarge);
-            self::assertSame([true, null, 1, 'T'], [$next->done, $next->tooLarge, $next->rowCount, $next->status]);
+            self::assertSame([true, null, 1, 'T'], [$next->done, $next->tooLarge, $next->rows?->count, $next->status]);
         }
     }
 
     public function testAnInvalidIntegerIsReported(): void
     {
         foreach (['', 'abc', '12abc', '0x1', ' 1'] as $text) {
-            $exchange = new Exchange();
-            $exchange->add(Message::dataRow($text) . str_repeat("\0", MessageReader::PADDING), 1);
+            $rows = new EncodedRows(false);
+            $rows->add(Message::dataRow($text) . str_repeat("\0", MessageReader::PADDING), 1);
             $failure = self::thrown(
                 ProtocolException::class,
-                static fn() => $exchange->first(new Columns(['a'], [23], new Types()), ['a']),
+                static fn() => $rows->first(new Columns(['a'], [23], new Types()), ['a']),
             );
             self::assertStringContainsString('integer', $failure->getMessage());
         }
@@ -224,7 +225,7 @@ final class ConversationTest extends TestCase
         );
 
         self::assertSame(['first', 'second', 'third'], array_column($conversation->notifications, 'payload'));
-        self::assertSame([2, true, null], [$exchange->rowCount, $exchange->done, $exchange->serverError]);
+        self::assertSame([2, true, null], [$exchange->rows?->count, $exchange->done, $exchange->serverError]);
     }
 
     public function testTheErrorWithWhichAServerEndsTheConnectionIsRecorded(): void
@@ -283,7 +284,7 @@ final class ConversationTest extends TestCase
             $conversation->receive(
                 $begin . Message::dataRow('1') . Message::commandComplete('SELECT 1') . Message::readyForQuery(),
             );
-            self::assertSame([[], 0, true], [$exchange->chunks, $exchange->rowCount, $exchange->done]);
+            self::assertSame([null, true], [$exchange->rows, $exchange->done]);
         }
     }
 
@@ -447,9 +448,9 @@ final class ConversationTest extends TestCase
                     '',
                     array_map(
                         static fn(string $rows): string => substr($rows, 0, -MessageReader::PADDING),
-                        $exchange->chunks,
+                        $exchange->rows->chunks ?? [],
                     ),
-                ), $exchange->rowCount, $exchange->affectedRows(), $exchange->description, $exchange->parameterTypes,
+                ), $exchange->rows?->count, $exchange->affectedRows(), $exchange->description, $exchange->parameterTypes,
                 $exchange->serverError?->sqlState(),
                 $exchange->serverError?->field('D'), $exchange->isPortalSuspended, $exchange->done, $exchange->status,
             ];

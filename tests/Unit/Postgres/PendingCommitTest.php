@@ -10,7 +10,6 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\PendingCommit;
-use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Result;
 use Spindle\Tests\VirtualTime;
@@ -154,7 +153,7 @@ final class PendingCommitTest extends TestCase
 
     private function answer(): void
     {
-        $this->answer->complete(new Result(null, new Exchange()));
+        $this->answer->complete(new Result(null, null, 0));
     }
 
     private function warn(string $warning): void

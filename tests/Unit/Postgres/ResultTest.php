@@ -7,7 +7,7 @@ namespace Spindle\Tests\Unit\Postgres;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Postgres\Internal\Columns;
-use Spindle\Postgres\Internal\Protocol\Exchange;
+use Spindle\Postgres\Internal\Protocol\EncodedRows;
 use Spindle\Postgres\Internal\Protocol\MessageReader;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
@@ -25,14 +25,14 @@ final class ResultTest extends TestCase
     private const BOOL = 16;
     private const INTERVAL = 1186;
 
-    /** @return iterable<string, array{\Closure(list<list<string|null>>): Exchange}> */
+    /** @return iterable<string, array{\Closure(list<list<string|null>>): EncodedRows}> */
     public static function forms(): iterable
     {
         yield 'messages one by one' => [self::oneByOne(...)];
         yield 'messages at once' => [self::atOnce(...)];
     }
 
-    /** @param \Closure(list<list<string|null>>): Exchange $rows */
+    /** @param \Closure(list<list<string|null>>): EncodedRows $rows */
     #[DataProvider('forms')]
     public function testRowsAreReturnedInEachForm(\Closure $rows): void
     {
@@ -55,7 +55,7 @@ final class ResultTest extends TestCase
         self::assertCount(1_000, $result);
     }
 
-    /** @param \Closure(list<list<string|null>>): Exchange $rows */
+    /** @param \Closure(list<list<string|null>>): EncodedRows $rows */
     #[DataProvider('forms')]
     public function testOneReturnsTheOnlyRow(\Closure $rows): void
     {
@@ -65,7 +65,7 @@ final class ResultTest extends TestCase
         self::assertSame(1, $result->value());
     }
 
-    /** @param \Closure(list<list<string|null>>): Exchange $rows */
+    /** @param \Closure(list<list<string|null>>): EncodedRows $rows */
     #[DataProvider('forms')]
     public function testNoRowIsNull(\Closure $rows): void
     {
@@ -77,7 +77,7 @@ final class ResultTest extends TestCase
         );
     }
 
-    /** @param \Closure(list<list<string|null>>): Exchange $rows */
+    /** @param \Closure(list<list<string|null>>): EncodedRows $rows */
     #[DataProvider('forms')]
     public function testValuesThatAreNotReadAreNotDecoded(\Closure $rows): void
     {
@@ -94,7 +94,7 @@ final class ResultTest extends TestCase
         );
     }
 
-    /** @param \Closure(list<list<string|null>>): Exchange $rows */
+    /** @param \Closure(list<list<string|null>>): EncodedRows $rows */
     #[DataProvider('forms')]
     public function testUnexpectedRowsAndColumnsAreReported(\Closure $rows): void
     {
@@ -117,9 +117,7 @@ final class ResultTest extends TestCase
 
     public function testAStatementWithoutRowsHasNone(): void
     {
-        $update = new Exchange();
-        $update->tag = 'UPDATE 7';
-        $result = new Result(null, $update);
+        $result = new Result(null, null, 7);
 
         self::assertSame(
             [7, [], 0, [], [], [], null],
@@ -137,7 +135,7 @@ final class ResultTest extends TestCase
         self::assertThrows(UnexpectedResultException::class, $result->column(...));
     }
 
-    /** @param \Closure(list<list<string|null>>): Exchange $rows */
+    /** @param \Closure(list<list<string|null>>): EncodedRows $rows */
     #[DataProvider('forms')]
     public function testRowsBecomeObjects(\Closure $rows): void
     {
@@ -181,7 +179,7 @@ final class ResultTest extends TestCase
                 [Message::dataRow('1', '2') . $bytes],
                 [$bytes . Message::dataRow('1', '2')],
             ] as $chunks) {
-                $rows = new Exchange();
+                $rows = new EncodedRows(false);
                 foreach ($chunks as $chunk) {
                     $rows->add(self::padded($chunk), $chunk === $bytes ? 1 : 2);
                 }
@@ -192,13 +190,13 @@ final class ResultTest extends TestCase
     }
 
     /** @param list<list<string|null>> $rows */
-    private static function oneByOne(array $rows): Exchange
+    private static function oneByOne(array $rows): EncodedRows
     {
         return self::messages(array_map(static fn(array $row): array => [$row], $rows));
     }
 
     /** @param list<list<string|null>> $rows */
-    private static function atOnce(array $rows): Exchange
+    private static function atOnce(array $rows): EncodedRows
     {
         return self::messages($rows === [] ? [] : [$rows]);
     }
@@ -210,26 +208,30 @@ final class ResultTest extends TestCase
     }
 
     /** @param list<list<list<string|null>>> $chunks rows of each chunk */
-    private static function messages(array $chunks): Exchange
+    private static function messages(array $chunks): EncodedRows
     {
-        $exchange = new Exchange();
+        $encoded = new EncodedRows(false);
         foreach ($chunks as $rows) {
-            $exchange->add(
+            $encoded->add(
                 self::padded(implode('', array_map(static fn(array $row): string => Message::dataRow(...$row), $rows))),
                 max(1, \count($rows)),
             );
         }
 
-        return $exchange;
+        return $encoded;
     }
 
     /**
      * @param array<string, int> $columns types by name
      * @param list<string>|null $names other names for the columns
      */
-    private static function of(array $columns, Exchange $rows, ?array $names = null): Result
+    private static function of(array $columns, EncodedRows $rows, ?array $names = null): Result
     {
-        return new Result(new Columns($names ?? array_keys($columns), array_values($columns), new Types()), $rows);
+        return new Result(
+            new Columns($names ?? array_keys($columns), array_values($columns), new Types()),
+            $rows->count === 0 ? null : $rows,
+            $rows->count,
+        );
     }
 
     /** @param class-string<\Throwable> $class */

@@ -9,7 +9,6 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\Internal\FairMutex;
-use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Internal\Session;
 use Spindle\Postgres\Internal\TransactionEndDetector;
 use Spindle\Postgres\Result;
@@ -57,7 +56,7 @@ final class ScriptedSession implements Session
         $this->tag = $sql;
         $this->status = \in_array($sql, ['COMMIT', 'ROLLBACK'], true) ? 'I' : $this->status;
 
-        return new Result(null, new Exchange());
+        return new Result(null, null, 0);
     }
 
     public function stream(string $sql, array $parameters, ?Cancellation $cancellation): \Generator

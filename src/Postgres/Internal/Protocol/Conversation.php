@@ -121,7 +121,7 @@ final class Conversation
         while ($this->fatalError === null) {
             if ($exchange !== null && $reader->nextAnswer()) {
                 if ($reader->rowCount > 0 && !$exchange->discarded) {
-                    $exchange->add($reader->rowMessages(), $reader->rowCount);
+                    $exchange->addRows($reader->rowMessages(), $reader->rowCount);
                 }
                 $exchange->tag = $reader->tag;
                 $exchange->hasOutcome = true;
@@ -155,9 +155,9 @@ final class Conversation
     private function addRows(#[\SensitiveParameter] Exchange $exchange): void
     {
         $rows = $this->reader->rowMessages();
-        $exchange->add($rows, max(1, $this->reader->rowCount));
+        $exchange->addRows($rows, max(1, $this->reader->rowCount));
         $this->hasLargeRows = $this->hasLargeRows || \strlen($rows) > self::LARGE_ROWS_BYTES;
-        $heldBytes = $exchange->heldBytes();
+        $heldBytes = $exchange->rows->size ?? 0;
         // The limit is checked once per 64 KiB. A check per read would take too long: a read may return only 8 KiB.
         if ($heldBytes % SizeLimits::UNCHECKED_BYTES < \strlen($rows)) {
             $this->limitRows($exchange, $heldBytes);

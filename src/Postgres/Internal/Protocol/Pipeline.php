@@ -327,7 +327,7 @@ final class Pipeline
             return;
         }
         $exchange->cancelled = $exchange->discarded = true;
-        $exchange->chunks = [];
+        $exchange->rows = null;
         if ($exchange->isStreamed) {
             $this->pause(false);
         }
@@ -677,7 +677,7 @@ final class Pipeline
     private function mustPause(#[\SensitiveParameter] Exchange $stream): bool
     {
         return !$stream->discarded
-            && $stream->heldBytes() > self::MAX_HELD_BYTES
+            && ($stream->rows->size ?? 0) > self::MAX_HELD_BYTES
             && $this->settlingCount === 0
             && \count($this->conversation->exchanges) === 1;
     }

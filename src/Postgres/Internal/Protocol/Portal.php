@@ -15,7 +15,7 @@ final readonly class Portal
 {
     private const FIRST_ROWS = 50;
 
-    /** Target bytes of each fetch after the first. The average row size of the last fetch gives the number of rows. */
+    /** Target bytes of each fetch after the first. The average size of the last rows gives the number of rows. */
     private const FETCH_BYTES = 0x4_0000;
 
     private const MAX_ROWS = 5_000;
@@ -65,23 +65,27 @@ final readonly class Portal
         ?Cancellation $cancellation,
     ): \Generator {
         $next = $known = null;
+        $rowBytes = 0;
         try {
             for ($index = 0; $exchange !== null; [$exchange, $next] = [$next, null]) {
                 do {
-                    if ($exchange->chunks === []) {
+                    if ($exchange->rows === null) {
                         $this->pipeline->await($exchange, $cancellation);
                     }
-                    $next ??= $this->fetchMore($exchange, $cancellation);
+                    $rows = $exchange->takeRows();
+                    $rowBytes = $rows === null ? $rowBytes : $rows->size / $rows->count;
+                    $next ??= $this->fetchMore($exchange, $rowBytes, $cancellation);
                     $cancellation?->throwIfRequested();
-                    $rows = $exchange->take();
                     $this->pipeline->pause(false);
-                    $known ??= $rows->rowCount > 0 ? $columns() : null;
-                    foreach (new Result($known, $rows) as $row) {
-                        yield $index++ => $row;
+                    if ($rows !== null) {
+                        $known ??= $columns();
+                        foreach (new Result($known, $rows, $rows->count) as $row) {
+                            yield $index++ => $row;
+                        }
                     }
-                } while ($exchange->chunks !== [] || !$exchange->done);
+                } while ($exchange->rows !== null || !$exchange->done);
                 self::ensureComplete($exchange, $createException);
-                $next ??= $this->fetchMore($exchange, $cancellation);
+                $next ??= $this->fetchMore($exchange, $rowBytes, $cancellation);
             }
         } finally {
             if ($this->pipeline->isOpen()) {
@@ -115,15 +119,17 @@ final readonly class Portal
     }
 
     /** Sends the next fetch. Returns null instead if the last fetch is incomplete, or the portal has no more rows. */
-    private function fetchMore(#[\SensitiveParameter] Exchange $last, ?Cancellation $cancellation): ?Exchange
-    {
+    private function fetchMore(
+        #[\SensitiveParameter]
+        Exchange $last,
+        int|float $rowBytes,
+        ?Cancellation $cancellation,
+    ): ?Exchange {
         if (!$last->done || !$last->isPortalSuspended || $last->tooLarge !== null) {
             return null;
         }
-        $rows = self::FETCH_BYTES / ($last->size / max(1, $last->rowCount) + 1);
-
         $exchange = $this->exchange($last->binary);
-        $count = (int) max(1, min(self::MAX_ROWS, $rows));
+        $count = (int) max(1, min(self::MAX_ROWS, self::FETCH_BYTES / ($rowBytes + 1)));
         $messages = FrontendMessages::execute($this->name, $count) . FrontendMessages::SYNC;
         try {
             $this->pipeline->submit($exchange, [$messages], $cancellation);

@@ -301,10 +301,10 @@ final class Preparation
             ?? throw ProtocolException::malformed('the server did not describe a statement');
         /** @var list<list<string|null>> $rows */
         $rows = array_merge(
-            ...$exchange->batches(
+            ...$exchange->rows?->batches(
                 new Columns($names, array_fill(0, \count($names), self::TEXT_OID), $this->types),
                 array_keys($names),
-            ),
+            ) ?? [],
         );
         $this->types->load($rows);
 

@@ -97,7 +97,7 @@ final class StatementRunner
             $this->tag = $exchange->tag;
             $this->preparation->onCompleted($exchange->tag, $sql, $statement?->columns !== null);
             if ($exchange->serverError === null && $exchange->copyResponse === '') {
-                $outcome = $exchange->tag === '' ? "{$exchange->rowCount} rows" : $exchange->tag;
+                $outcome = $exchange->tag === '' ? ($exchange->rows->count ?? 0) . ' rows' : $exchange->tag;
                 $this->log->logOutcome("Done: {$outcome}", $sql, $exchange->nanoseconds);
 
                 return $exchange->result($statement?->columns);
