@@ -184,8 +184,7 @@ final class ConversationTest extends TestCase
     public function testAnInvalidIntegerIsReported(): void
     {
         foreach (['', 'abc', '12abc', '0x1', ' 1'] as $text) {
-            $rows = new EncodedRows(false);
-            $rows->add(Message::dataRow($text) . str_repeat("\0", MessageReader::PADDING), 1);
+            $rows = new EncodedRows(false, Message::dataRow($text) . str_repeat("\0", MessageReader::PADDING), 1);
             $failure = self::thrown(
                 ProtocolException::class,
                 static fn() => $rows->first(new Columns(['a'], [23], new Types()), ['a']),

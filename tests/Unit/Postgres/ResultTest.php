@@ -25,14 +25,14 @@ final class ResultTest extends TestCase
     private const BOOL = 16;
     private const INTERVAL = 1186;
 
-    /** @return iterable<string, array{\Closure(list<list<string|null>>): EncodedRows}> */
+    /** @return iterable<string, array{\Closure(list<list<string|null>>): ?EncodedRows}> */
     public static function forms(): iterable
     {
         yield 'messages one by one' => [self::oneByOne(...)];
         yield 'messages at once' => [self::atOnce(...)];
     }
 
-    /** @param \Closure(list<list<string|null>>): EncodedRows $rows */
+    /** @param \Closure(list<list<string|null>>): ?EncodedRows $rows */
     #[DataProvider('forms')]
     public function testRowsAreReturnedInEachForm(\Closure $rows): void
     {
@@ -55,7 +55,7 @@ final class ResultTest extends TestCase
         self::assertCount(1_000, $result);
     }
 
-    /** @param \Closure(list<list<string|null>>): EncodedRows $rows */
+    /** @param \Closure(list<list<string|null>>): ?EncodedRows $rows */
     #[DataProvider('forms')]
     public function testOneReturnsTheOnlyRow(\Closure $rows): void
     {
@@ -65,7 +65,7 @@ final class ResultTest extends TestCase
         self::assertSame(1, $result->value());
     }
 
-    /** @param \Closure(list<list<string|null>>): EncodedRows $rows */
+    /** @param \Closure(list<list<string|null>>): ?EncodedRows $rows */
     #[DataProvider('forms')]
     public function testNoRowIsNull(\Closure $rows): void
     {
@@ -77,7 +77,7 @@ final class ResultTest extends TestCase
         );
     }
 
-    /** @param \Closure(list<list<string|null>>): EncodedRows $rows */
+    /** @param \Closure(list<list<string|null>>): ?EncodedRows $rows */
     #[DataProvider('forms')]
     public function testValuesThatAreNotReadAreNotDecoded(\Closure $rows): void
     {
@@ -94,7 +94,7 @@ final class ResultTest extends TestCase
         );
     }
 
-    /** @param \Closure(list<list<string|null>>): EncodedRows $rows */
+    /** @param \Closure(list<list<string|null>>): ?EncodedRows $rows */
     #[DataProvider('forms')]
     public function testUnexpectedRowsAndColumnsAreReported(\Closure $rows): void
     {
@@ -135,7 +135,7 @@ final class ResultTest extends TestCase
         self::assertThrows(UnexpectedResultException::class, $result->column(...));
     }
 
-    /** @param \Closure(list<list<string|null>>): EncodedRows $rows */
+    /** @param \Closure(list<list<string|null>>): ?EncodedRows $rows */
     #[DataProvider('forms')]
     public function testRowsBecomeObjects(\Closure $rows): void
     {
@@ -175,14 +175,11 @@ final class ResultTest extends TestCase
             'no values' => Message::dataRow(),
         ] as $name => $bytes) {
             foreach ([
-                [$bytes],
-                [Message::dataRow('1', '2') . $bytes],
-                [$bytes . Message::dataRow('1', '2')],
-            ] as $chunks) {
-                $rows = new EncodedRows(false);
-                foreach ($chunks as $chunk) {
-                    $rows->add(self::padded($chunk), $chunk === $bytes ? 1 : 2);
-                }
+                $bytes,
+                Message::dataRow('1', '2') . $bytes,
+                $bytes . Message::dataRow('1', '2'),
+            ] as $chunk) {
+                $rows = new EncodedRows(false, self::padded($chunk), $chunk === $bytes ? 1 : 2);
                 $result = self::of($columns, $rows);
                 self::assertThrows(ProtocolException::class, $result->allNumeric(...), $name);
             }
@@ -190,13 +187,13 @@ final class ResultTest extends TestCase
     }
 
     /** @param list<list<string|null>> $rows */
-    private static function oneByOne(array $rows): EncodedRows
+    private static function oneByOne(array $rows): ?EncodedRows
     {
         return self::messages(array_map(static fn(array $row): array => [$row], $rows));
     }
 
     /** @param list<list<string|null>> $rows */
-    private static function atOnce(array $rows): EncodedRows
+    private static function atOnce(array $rows): ?EncodedRows
     {
         return self::messages($rows === [] ? [] : [$rows]);
     }
@@ -208,14 +205,16 @@ final class ResultTest extends TestCase
     }
 
     /** @param list<list<list<string|null>>> $chunks rows of each chunk */
-    private static function messages(array $chunks): EncodedRows
+    private static function messages(array $chunks): ?EncodedRows
     {
-        $encoded = new EncodedRows(false);
+        $encoded = null;
         foreach ($chunks as $rows) {
-            $encoded->add(
-                self::padded(implode('', array_map(static fn(array $row): string => Message::dataRow(...$row), $rows))),
-                max(1, \count($rows)),
+            $messages = self::padded(
+                implode('', array_map(static fn(array $row): string => Message::dataRow(...$row), $rows)),
             );
+            $encoded === null
+                ? $encoded = new EncodedRows(false, $messages, max(1, \count($rows)))
+                : $encoded->add($messages, max(1, \count($rows)));
         }
 
         return $encoded;
@@ -225,12 +224,12 @@ final class ResultTest extends TestCase
      * @param array<string, int> $columns types by name
      * @param list<string>|null $names other names for the columns
      */
-    private static function of(array $columns, EncodedRows $rows, ?array $names = null): Result
+    private static function of(array $columns, ?EncodedRows $rows, ?array $names = null): Result
     {
         return new Result(
             new Columns($names ?? array_keys($columns), array_values($columns), new Types()),
-            $rows->count === 0 ? null : $rows,
-            $rows->count,
+            $rows,
+            $rows->count ?? 0,
         );
     }
 

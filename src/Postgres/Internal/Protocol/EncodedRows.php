@@ -11,23 +11,32 @@ use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\ResultTooLargeException;
 
-/** Received rows, which stay encoded until they are read. */
+/** One or more received rows, which stay encoded until they are read. */
 final class EncodedRows
 {
-    /** @var list<string> complete messages with rows, and padding: {@see MessageReader::rowMessages()} */
-    public array $chunks = [];
+    /** @var non-empty-list<string> complete messages with rows, and padding: {@see MessageReader::rowMessages()} */
+    public array $chunks;
 
-    /** @var list<int> number of rows in each chunk */
-    private array $counts = [];
-
-    /** @var int<0, max> number of rows */
-    public int $count = 0;
+    /** @var non-empty-list<int> number of rows in each chunk */
+    private array $counts;
 
     /** Bytes of the messages, with padding. */
-    public int $size = 0;
+    public int $size;
 
-    /** @param bool $binary whether values have the formats of {@see Columns::$formats}; otherwise all values are text */
-    public function __construct(private readonly bool $binary) {}
+    /**
+     * @param bool $binary whether values have the formats of {@see Columns::$formats}; otherwise all values are text
+     * @param int<1, max> $count number of rows; those of `$messages` at first
+     */
+    public function __construct(
+        private readonly bool $binary,
+        #[\SensitiveParameter]
+        string $messages,
+        public int $count,
+    ) {
+        $this->chunks = [$messages];
+        $this->counts = [$count];
+        $this->size = \strlen($messages);
+    }
 
     /** @param int<1, max> $count number of rows in `$messages`, which ends with padding */
     public function add(#[\SensitiveParameter] string $messages, int $count): void

@@ -115,8 +115,11 @@ final class Exchange
     /** @param int<1, max> $count number of rows in `$messages`, which ends with padding */
     public function addRows(#[\SensitiveParameter] string $messages, int $count): void
     {
-        $this->rows ??= new EncodedRows($this->binary);
-        $this->rows->add($messages, $count);
+        if ($this->rows === null) {
+            $this->rows = new EncodedRows($this->binary, $messages, $count);
+        } else {
+            $this->rows->add($messages, $count);
+        }
     }
 
     /** Removes and returns the rows received since the last call; null if there are none. */
