@@ -87,7 +87,8 @@ final class ConversationTest extends TestCase
                 . Message::readyForQuery('T'),
         );
 
-        self::assertSame([2, 2, 'I'], [$exchanges[0]->rows?->count, $exchanges[0]->affectedRows(), $exchanges[0]->status]);
+        [$first] = $exchanges;
+        self::assertSame([2, 2, 'I'], [$first->rows?->count, $first->affectedRows(), $first->status]);
         self::assertSame(['22012', 'E'], [$exchanges[1]->serverError?->sqlState(), $exchanges[1]->status]);
         self::assertSame(
             ['INSERT 0 7', 7, [23], null, 'T'],
@@ -449,8 +450,8 @@ final class ConversationTest extends TestCase
                         static fn(string $rows): string => substr($rows, 0, -MessageReader::PADDING),
                         $exchange->rows->chunks ?? [],
                     ),
-                ), $exchange->rows?->count, $exchange->affectedRows(), $exchange->description, $exchange->parameterTypes,
-                $exchange->serverError?->sqlState(),
+                ), $exchange->rows?->count, $exchange->affectedRows(), $exchange->description,
+                $exchange->parameterTypes, $exchange->serverError?->sqlState(),
                 $exchange->serverError?->field('D'), $exchange->isPortalSuspended, $exchange->done, $exchange->status,
             ];
         }

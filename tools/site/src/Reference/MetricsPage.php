@@ -20,7 +20,8 @@ final readonly class MetricsPage
 
         The admin address of `spindle serve` (`--admin`) answers `/metrics` in the text format of Prometheus. Counters
         cover all processes of the server, including those that have ended. A process that was killed has not reported
-        its last requests. [How to deploy a server](../how-to/deploy.md#watch-it) shows alerts and a dashboard.
+        its last requests. [How to deploy a server](../how-to/deploy.md#monitor-the-server) shows alerts and a
+        dashboard.
 
         | metric | type | labels | meaning |
         |---|---|---|---|
