@@ -44,6 +44,7 @@ use Spindle\Postgres\Internal\Connect\SessionSetup;
 use Spindle\Postgres\Internal\Connect\Tls;
 use Spindle\Postgres\Internal\Pool\TransientFailures;
 use Spindle\Postgres\Internal\Pool\WaitingFiber;
+use Spindle\Postgres\Internal\Protocol\EncodedRows;
 use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Internal\Protocol\FrontendMessages;
 use Spindle\Postgres\Internal\Protocol\Pipeline;
@@ -80,6 +81,7 @@ final class SessionFactory
         Endpoint::class,
         GarbageCycles::class,
         ErrorPlace::class,
+        EncodedRows::class,
         Exchange::class,
         Backoff::class,
         CallerTrace::class,
