@@ -46,7 +46,7 @@ final class ForkedSockets
         }
         self::$isRegistered = true;
         register_shutdown_function(static fn() => self::detach(array_values(array_filter(
-            get_resources('stream'),
+            [...get_resources('stream'), ...get_resources('persistent stream')],
             static fn($stream): bool => !\in_array(
                 stream_context_get_options($stream)['spindle'] ?? null,
                 [null, ['pid' => getmypid()]],

@@ -62,6 +62,18 @@ final class ForkPrograms
         return ['exited' => self::fork(static fn() => exit(7)), ...self::asBefore($connection, $pool)];
     }
 
+    /** @return list<mixed> exit status of a fork, and whether the parent uses its session again */
+    public static function exitAfterAHandover(string $dsn): array
+    {
+        $options = PostgresOptions::fromDsn($dsn)->with(['persistent' => true]);
+        $connection = PostgresConnection::connect($options);
+        $pid = $connection->backendPid();
+        $connection->close();
+        $fork = self::fork(static fn() => exit(7));
+
+        return [$fork, PostgresConnection::connect($options)->backendPid() === $pid];
+    }
+
     /** @return array<string, mixed> */
     public static function failFatally(string $dsn): array
     {

@@ -181,6 +181,7 @@ final class ForkTest extends TidyTestCase
                 'cancel' => $call('cancel'),
                 'endDuringStatements' => $call('endDuringStatements'),
                 'persistent' => $call('exitWithPersistentConnections'),
+                'handover' => $call('exitAfterAHandover'),
                 'fatal' => $call('failFatally'),
             ];
         } finally {
@@ -200,6 +201,7 @@ final class ForkTest extends TidyTestCase
                 'cancel' => ['exited' => 7, 'running' => $slept, 'copy' => 5000, ...self::AS_BEFORE],
                 'endDuringStatements' => array_fill(0, 6, $slept),
                 'persistent' => ['exited' => 7, ...self::AS_BEFORE],
+                'handover' => [7, true],
                 'fatal' => ['exited' => 255, ...self::AS_BEFORE],
             ],
             $outcomes,

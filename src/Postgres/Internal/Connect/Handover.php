@@ -57,6 +57,8 @@ final readonly class Handover
                 implode('; ', [SessionChanges::newSeed(), ...$this->setup, "select '{$facts}', '{$proof}'"]),
             );
 
+        $this->persistent->leave($stream);
+
         return Warnings::write($stream, $bytes) === \strlen($bytes);
     }
 

@@ -25,6 +25,9 @@ final class PersistentStream
     /** @var array<string, true> names of the reserved streams */
     private static array $reserved = [];
 
+    /** @var array<string, resource> streams that wait for the next request, by name, so that a fork can find them */
+    private static array $waiting = []; // @phpstan-ignore property.onlyWritten
+
     /** Name of the stream, unique in this process and not secret. PHP finds the stream by an address with this name. */
     private readonly string $name;
 
@@ -65,6 +68,12 @@ final class PersistentStream
     public function release(): void
     {
         unset(self::$reserved[$this->name]);
+    }
+
+    /** @param resource $stream */
+    public function leave($stream): void
+    {
+        self::$waiting[$this->name] = $stream;
     }
 
     /**
