@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Postgres;
 
 use Amp\Cancellation;
-use Spindle\Internal\LoopCallback;
 use Spindle\Internal\NotCopyable;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\Internal\ConnectionSession;
@@ -122,7 +121,7 @@ final class PooledConnection implements PostgresLink
             return;
         }
         [$connectionSession, $this->connectionSession] = [$this->connectionSession, null];
-        LoopCallback::cancel($this->leakTimer);
+        $this->pool->loop->cancel($this->leakTimer);
         $this->session->changes->record(); // the text of statements does not show each change
         $this->pool->detachFromFiber($this->session);
         [$pool, $session, $lease] = [$this->pool, $this->session, $this->lease];

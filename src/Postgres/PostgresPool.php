@@ -10,6 +10,7 @@ use Amp\DeferredCancellation;
 use Spindle\Internal\NotCopyable;
 use Spindle\Lifecycle;
 use Spindle\Postgres\Internal\Listening;
+use Spindle\Postgres\Internal\Pool\PoolCounters;
 use Spindle\Postgres\Internal\Pool\QueryRunner;
 use Spindle\Postgres\Internal\Pool\SessionPool;
 use Spindle\Postgres\Internal\SessionFactory;
@@ -48,9 +49,9 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
 
     private readonly PostgresPoolOptions $poolOptions;
 
-    private readonly SessionPool $pool;
+    private SessionPool $sessions;
 
-    private readonly QueryRunner $queryRunner;
+    private QueryRunner $queryRunner;
 
     /** Ends the generators of {@see listen()} and {@see listenShared()}. */
     private readonly DeferredCancellation $listeningEnd;
@@ -69,7 +70,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     public function __construct(
         #[\SensitiveParameter]
         string|PostgresOptions $options = '',
-        int $maxConnections = 10,
+        private readonly int $maxConnections = 10,
         ?PostgresPoolOptions $poolOptions = null,
     ) {
         $this->options = \is_string($options) ? PostgresOptions::fromDsn($options) : $options;
@@ -83,16 +84,14 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         $this->warn = $this->poolOptions->onWarning ?? static function (string $warning) use ($logger): void {
             $logger === null ? error_log("Spindle: {$warning}") : $logger->warning($warning);
         };
-        $sessionFactory = new SessionFactory($this->options);
-        $this->pool = new SessionPool($sessionFactory, $maxConnections, $this->poolOptions, $this->warn);
-        $this->queryRunner = new QueryRunner($this->pool);
+        $this->useCurrentLoop(new PoolCounters());
         $this->listeningEnd = new DeferredCancellation();
     }
 
     public function __destruct()
     {
-        if ($this->pool->belongsToThisProcess()) {
-            $this->pool->refuseCalls();
+        if ($this->sessions->belongsToThisProcess()) {
+            $this->sessions->refuseCalls();
         }
     }
 
@@ -102,6 +101,8 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): Result {
+        $this->pool();
+
         return $this->queryRunner->run($sql, $parameters, $cancellation);
     }
 
@@ -121,7 +122,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         ?Cancellation $cancellation = null,
     ): \Generator {
         QueryRunner::refuseTransaction($sql);
-        yield from TransactionRun::stream($this->pool, $sql, $parameters, $cancellation);
+        yield from TransactionRun::stream($this->pool(), $sql, $parameters, $cancellation);
     }
 
     public function copyFrom(
@@ -130,31 +131,34 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         iterable $data,
         ?Cancellation $cancellation = null,
     ): int {
-        $session = $this->pool->acquire($cancellation);
+        $pool = $this->pool();
+        $session = $pool->acquire($cancellation);
         try {
             return $session->copyFrom($sql, $data, $cancellation);
         } finally {
-            $this->pool->release($session);
+            $pool->release($session);
         }
     }
 
     public function copyTo(string $sql, ?Cancellation $cancellation = null): \Generator
     {
-        $session = $this->pool->acquire($cancellation);
+        $pool = $this->pool();
+        $session = $pool->acquire($cancellation);
         try {
             yield from $session->copyTo($sql, $cancellation);
         } finally {
-            $this->pool->release($session);
+            $pool->release($session);
         }
     }
 
     public function executeScript(string $sql, ?Cancellation $cancellation = null): void
     {
-        $session = $this->pool->acquire($cancellation);
+        $pool = $this->pool();
+        $session = $pool->acquire($cancellation);
         try {
             $session->script($sql, $cancellation);
         } finally {
-            $this->pool->release($session);
+            $pool->release($session);
         }
     }
 
@@ -164,7 +168,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         int $retries = 0,
         ?Cancellation $cancellation = null,
     ): mixed {
-        return TransactionRun::run($this->pool, $work, $isolation, $retries, $cancellation);
+        return TransactionRun::run($this->pool(), $work, $isolation, $retries, $cancellation);
     }
 
     /**
@@ -180,9 +184,10 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      */
     public function acquire(?Cancellation $cancellation = null): PooledConnection
     {
-        $session = $this->pool->borrow($cancellation);
+        $pool = $this->pool();
+        $session = $pool->borrow($cancellation);
 
-        return new PooledConnection($this->pool, $session, $this->poolOptions->leakDetectionThreshold, $this->warn);
+        return new PooledConnection($pool, $session, $this->poolOptions->leakDetectionThreshold, $this->warn);
     }
 
     /**
@@ -225,6 +230,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         if ($this->listeningEnd->isCancelled()) {
             throw ConnectionClosedException::pool();
         }
+        $this->pool();
         $this->sharedListening ??= new SharedListening($this->options, $this->listeningEnd);
 
         return $this->sharedListening->listen((array) $channels, $cancellation);
@@ -246,13 +252,13 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      */
     public function statistics(): array
     {
-        return $this->pool->statistics();
+        return $this->sessions->statistics();
     }
 
     /** Whether the pool accepts no calls, because it was closed or killed. */
     public function isClosed(): bool
     {
-        return $this->pool->isClosed;
+        return $this->sessions->isClosed;
     }
 
     /**
@@ -273,9 +279,9 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      */
     public function close(?Cancellation $cancellation = null): void
     {
-        $this->pool->refuseSelfWait($this->queryRunner);
+        $this->pool()->refuseSelfWait($this->queryRunner);
         $this->listeningEnd->cancel();
-        $this->pool->close($cancellation);
+        $this->sessions->close($cancellation);
     }
 
     /**
@@ -287,6 +293,27 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     public function kill(): void
     {
         $this->listeningEnd->cancel(ConnectionClosedException::pool());
-        $this->pool->kill();
+        $this->pool()->kill();
+    }
+
+    /** Returns the sessions of this event loop. After EventLoop::setDriver(), kills those of the earlier loop. */
+    private function pool(): SessionPool
+    {
+        $earlier = $this->sessions;
+        if (!$earlier->loop->isCurrent() && $earlier->belongsToThisProcess()) {
+            $isClosed = $earlier->isClosed;
+            $earlier->kill();
+            $this->sharedListening = null;
+            $isClosed ? null : $this->useCurrentLoop($earlier->counts);
+        }
+
+        return $this->sessions;
+    }
+
+    private function useCurrentLoop(PoolCounters $counts): void
+    {
+        $factory = new SessionFactory($this->options);
+        $this->sessions = new SessionPool($factory, $this->maxConnections, $this->poolOptions, $this->warn, $counts);
+        $this->queryRunner = new QueryRunner($this->sessions);
     }
 }

@@ -212,7 +212,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             throw SelfWaitException::ofClose('The body of a request calls close()');
         }
         $this->closed ??= new ClosedException('the client was closed');
-        $this->forgetParent();
+        $this->leaveForeign();
         $this->pools->close();
         $unread = new ClosedException('the client was closed while no fiber read the body');
         // The timer also keeps the event loop running, which could otherwise end while this fiber waits.
@@ -232,7 +232,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     {
         $killed = new ClosedException('the client was killed');
         $this->closed ??= $killed;
-        $this->forgetParent();
+        $this->leaveForeign();
         $this->pools->kill($killed);
         $this->closing->wakeAll();
     }
@@ -266,14 +266,14 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         ?RequestOptions $options,
         ?Cancellation $cancellation,
     ): ResponseInterface {
-        $this->forgetParent();
+        $this->leaveForeign();
         $options ??= $this->options->request;
         if ($this->closed !== null) {
             throw ClientClosedException::of($request, $this->closed->getMessage(), $this->closed);
         }
         $cancellation?->throwIfRequested();
         FiberSwitch::ensurePossible();
-        $pid = getmypid();
+        $loop = $this->pools->loop;
         ++$this->runningCount;
         ++$this->requestsTotal;
         $deadline = DeadlineTimer::after($options->timeout);
@@ -306,7 +306,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
             throw InvalidRequestException::ofBody($request, $unreadable);
         } finally {
-            $this->runningCount -= $pid === getmypid() ? 1 : 0; // a fork does not count the calls of its parent
+            $this->runningCount -= $loop === $this->pools->loop ? 1 : 0;
             $hasResponse ? null : $request->call->countFailure();
             $this->closing->wakeAll();
         }
@@ -423,9 +423,9 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         return $request->withFields($fields)->withCookies($cookies);
     }
 
-    private function forgetParent(): void
+    private function leaveForeign(): void
     {
-        if ($this->pools->leaveToParent()) {
+        if ($this->pools->leaveForeign()) {
             $this->runningCount = 0;
         }
     }

@@ -288,6 +288,7 @@ final class Listening
     /** @return list<Notification> all pending notifications. Suspends until there is one, or the connection is lost */
     private function take(): array
     {
+        $this->session?->pipeline->endIfForeign();
         if ($this->pending === [] && $this->reconnected === null && $this->failure === null) {
             $this->changed->wait($this->cancellation, $this);
         }

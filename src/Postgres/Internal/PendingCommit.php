@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Spindle\Internal\Clock;
-use Spindle\Internal\LoopCallback;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
@@ -37,11 +37,16 @@ final class PendingCommit
     /** Timer of {@see check()}. The timer is kept after a commit, because a new timer costs as much as a statement. */
     private ?string $timer = null;
 
-    private function __construct() {}
+    private readonly OwnLoop $loop;
+
+    private function __construct()
+    {
+        $this->loop = new OwnLoop();
+    }
 
     public function __destruct()
     {
-        LoopCallback::cancel($this->timer);
+        $this->loop->cancel($this->timer);
     }
 
     /**

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
+use Spindle\Internal\OwnLoop;
 use Spindle\Remote\Broker;
 use Spindle\Remote\MailboxMessage;
 
@@ -21,6 +22,8 @@ final class BrokerClient
     /** Id of the creating process. A fork creates another client, so that the fork reads no messages of its parent. */
     private readonly int $ownerPid;
 
+    private readonly OwnLoop $loop;
+
     /** @var array<string, SharedQueue> by name */
     private array $queues = [];
 
@@ -33,6 +36,7 @@ final class BrokerClient
     {
         $this->mailbox = bin2hex(random_bytes(9));
         $this->ownerPid = (int) getmypid();
+        $this->loop = new OwnLoop();
     }
 
     public function __destruct()
@@ -46,7 +50,7 @@ final class BrokerClient
     {
         $clients = self::$clients ??= new \WeakMap();
         $client = ($clients[$broker] ?? null)?->get();
-        if ($client === null || !$client->belongsToThisProcess()) {
+        if ($client === null || !$client->isOwn()) {
             $client = new self($broker);
             $clients[$broker] = \WeakReference::create($client);
         }
@@ -54,9 +58,10 @@ final class BrokerClient
         return $client;
     }
 
-    public function belongsToThisProcess(): bool
+    /** Returns whether this process, with its current event loop, created the client. */
+    public function isOwn(): bool
     {
-        return $this->ownerPid === getmypid();
+        return $this->ownerPid === getmypid() && $this->loop->isCurrent();
     }
 
     public function newId(): string

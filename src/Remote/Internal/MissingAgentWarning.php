@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 use Psr\Log\LoggerInterface;
-use Spindle\Internal\LoopCallback;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\SafeLogger;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
@@ -23,10 +23,12 @@ final class MissingAgentWarning
     private bool $isWaiting = false;
     private bool $isLogged = false;
     private readonly int $ownerPid;
+    private readonly OwnLoop $loop;
 
     private function __construct(private readonly LoggerInterface $logger, private readonly string $queue)
     {
         $this->ownerPid = (int) getmypid();
+        $this->loop = new OwnLoop();
     }
 
     public function __destruct()
@@ -55,12 +57,12 @@ final class MissingAgentWarning
     public function stop(): void
     {
         $this->isWaiting = false;
-        LoopCallback::cancel($this->timer);
+        $this->loop->cancel($this->timer);
     }
 
     private function checkAfter(float $seconds, Broker $broker, RemoteActivity $activity): void
     {
-        LoopCallback::cancel($this->timer);
+        $this->loop->cancel($this->timer);
         $weak = \WeakReference::create($activity);
         $check = static fn(self $warning) => $warning->check($broker, $weak->get());
         $this->timer = WeakTimer::after($seconds, $this, $check);

@@ -397,10 +397,10 @@ final class QueueClient
         return max(self::CONFIRMATION_TIMEOUT, $this->options->brokerRetryTimeout);
     }
 
-    /** Returns the client, after replacing it in a fork; null after the end of {@see close()} or {@see kill()}. */
+    /** Returns the client, replaced in a fork or another event loop; null after the end of close() or kill(). */
     private function brokerClient(): ?BrokerClient
     {
-        if ($this->brokerClient?->belongsToThisProcess() === false) {
+        if ($this->brokerClient?->isOwn() === false) {
             $this->brokerClient = BrokerClient::of($this->brokerClient->broker);
             $this->activity = $this->activity->ofFork();
         }

@@ -10,6 +10,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Clock;
 use Spindle\Internal\LoopCallback;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
@@ -48,6 +49,7 @@ final class SharedQueue implements LastRequests
     /** @var list<string> ids of jobs whose outcomes did not fit into a message or an answer, to be fetched */
     private array $largeOutcomes = [];
 
+    private readonly OwnLoop $loop;
     private ?string $lookupTimer = null;
     private ?string $retryTimer = null;
 
@@ -57,6 +59,7 @@ final class SharedQueue implements LastRequests
         private readonly string $mailbox,
     ) {
         $this->ownerPid = (int) getmypid();
+        $this->loop = new OwnLoop();
         $this->waiters = new Waiters();
         // ProcessEnd calls objects in the order of their registration. This object must be first: sendCancellations()
         // adds ids to $receivedOutcomes, which then asks the engine to drop these outcomes.
@@ -68,8 +71,8 @@ final class SharedQueue implements LastRequests
 
     public function __destruct()
     {
-        LoopCallback::cancel($this->lookupTimer);
-        LoopCallback::cancel($this->retryTimer);
+        $this->loop->cancel($this->lookupTimer);
+        $this->loop->cancel($this->retryTimer);
     }
 
     /**

@@ -6,13 +6,13 @@ namespace Spindle\Http\Internal\Client;
 
 use Amp\Cancellation;
 use Revolt\EventLoop;
-use Revolt\EventLoop\Driver;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Internal\Async\CallbackFiber;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\TimeSlice;
 use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\Network\WriteBuffer;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\Warnings;
 
 /**
@@ -68,8 +68,7 @@ final class ClientConnection
     /** @var positive-int maximum bytes of the next read */
     private int $readBytes = self::MIN_READ_BYTES;
 
-    /** @var \WeakReference<Driver> event loop of the watchers */
-    private readonly \WeakReference $loop;
+    private readonly OwnLoop $loop;
     private readonly string $readWatcher;
     private readonly string $writeWatcher;
     private bool $awaitsWritable = false;
@@ -116,7 +115,7 @@ final class ClientConnection
         $this->changed = $changed = new Condition();
         $this->accepted = new Condition();
         $this->slice = new TimeSlice();
-        $this->loop = \WeakReference::create(EventLoop::getDriver());
+        $this->loop = new OwnLoop();
         // The closures hold no strong reference to the connection, so that its destructor can close it.
         $this->readWatcher = EventLoop::disable(EventLoop::onReadable($stream, static fn() => $changed->notify()));
         $weak = \WeakReference::create($this);
@@ -282,13 +281,9 @@ final class ClientConnection
         if ($this->isClosed) {
             return;
         }
-        $isInFork = $this->ownerPid !== getmypid();
-        $isInFork ? ForkedSockets::detach([$this->stream]) : null;
+        $this->ownerPid === getmypid() ? null : ForkedSockets::detach([$this->stream]);
         $this->isClosed = $this->hasEnded = true;
-        $loop = $this->loop->get();
-        if ($loop !== null && (!$isInFork || $loop === EventLoop::getDriver())) { // another loop may use the same ids
-            array_map($loop->cancel(...), [$this->readWatcher, $this->writeWatcher]);
-        }
+        array_map($this->loop->cancel(...), [$this->readWatcher, $this->writeWatcher]);
         $this->timer->remove($this);
         $stream = $this->stream;
         Warnings::suppressed(static fn() => fclose($stream));
@@ -357,7 +352,7 @@ final class ClientConnection
     private function endIfForeign(): bool
     {
         $isInFork = $this->ownerPid !== getmypid();
-        if (!$isInFork && $this->loop->get() === EventLoop::getDriver()) {
+        if (!$isInFork && $this->loop->isCurrent()) {
             return false;
         }
         $this->fail($isInFork ? ClosedException::inFork() : ClosedException::inOtherLoop());

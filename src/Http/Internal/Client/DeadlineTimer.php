@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Client;
 
 use Revolt\EventLoop;
-use Revolt\EventLoop\Driver;
+use Spindle\Internal\OwnLoop;
 
 /** Ends the waits of all connections of a client at their deadlines, with one timer of the event loop. */
 final class DeadlineTimer
@@ -18,8 +18,12 @@ final class DeadlineTimer
 
     private string $timer = '';
 
-    /** @var \WeakReference<Driver>|null event loop of the timer */
-    private ?\WeakReference $loop = null;
+    private OwnLoop $loop;
+
+    public function __construct()
+    {
+        $this->loop = new OwnLoop();
+    }
 
     /** Returns the time by hrtime() `$seconds` after `$start` (null: now); PHP_INT_MAX for 1e9 seconds or more. */
     public static function after(float $seconds, ?int $start = null): int
@@ -36,7 +40,7 @@ final class DeadlineTimer
     public function add(ClientConnection $connection): void
     {
         $this->waiting[spl_object_id($connection)] = $connection;
-        if ($this->loop?->get() !== EventLoop::getDriver()) {
+        if (!$this->loop->isCurrent()) {
             $this->stop();
         }
         if ($connection->deadline < $this->firesAt) {
@@ -64,15 +68,15 @@ final class DeadlineTimer
 
     public function stop(): void
     {
-        $this->loop?->get()?->cancel($this->timer);
+        $this->loop->cancel($this->timer);
         $this->firesAt = \PHP_INT_MAX;
     }
 
     private function schedule(int $time): void
     {
-        $this->loop?->get()?->cancel($this->timer);
+        $this->loop->cancel($this->timer);
         $this->firesAt = $time;
-        $this->loop = \WeakReference::create(EventLoop::getDriver());
+        $this->loop = new OwnLoop();
         $weak = \WeakReference::create($this);
         $this->timer = EventLoop::unreference(EventLoop::delay(
             max(0, $time - hrtime(true)) / 1e9,

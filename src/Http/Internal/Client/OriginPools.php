@@ -7,8 +7,6 @@ namespace Spindle\Http\Internal\Client;
 use Amp\DeferredCancellation;
 use Amp\Internal\Cancellable;
 use Amp\Internal\WrappedCancellation;
-use Revolt\EventLoop;
-use Revolt\EventLoop\Driver;
 use Revolt\EventLoop\FiberLocal;
 use Revolt\EventLoop\Internal\DeferCallback;
 use Revolt\EventLoop\Internal\DriverSuspension;
@@ -29,6 +27,7 @@ use Spindle\Internal\Async\TimeSlice;
 use Spindle\Internal\GarbageCycles;
 use Spindle\Internal\Network\ClientStream;
 use Spindle\Internal\Network\WriteBuffer;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\Preload;
 use Spindle\Internal\WeakTimer;
 
@@ -50,8 +49,8 @@ final class OriginPools
 
     private int $ownerPid;
 
-    /** @var \WeakReference<Driver>|null event loop of the timer of {@see checkIdle()} */
-    private ?\WeakReference $loop = null;
+    /** Event loop of the connections and timers. {@see leaveForeign()} replaces it. */
+    public OwnLoop $loop;
 
     private bool $isClosing = false;
 
@@ -62,6 +61,7 @@ final class OriginPools
     {
         $this->timer = new DeadlineTimer();
         $this->ownerPid = (int) getmypid();
+        $this->loop = new OwnLoop();
         Preload::load( // loading a class needs a file descriptor, and perhaps none is free later
             Call::class,
             CallbackFiber::class,
@@ -108,7 +108,7 @@ final class OriginPools
     public function __destruct()
     {
         $this->close();
-        $this->loop?->get()?->cancel($this->idleTimer);
+        $this->loop->cancel($this->idleTimer);
     }
 
     public function for(Url $url, ?Url $proxy, RequestOptions $options): OriginPool
@@ -123,10 +123,6 @@ final class OriginPools
         }
         if ($options->blocksPrivateAddresses) {
             $key .= ' public';
-        }
-        if ($this->loop !== null && $this->loop->get() !== EventLoop::getDriver()) {
-            array_map(static fn(OriginPool $pool) => $pool->kill(ClosedException::inOtherLoop()), $this->pools);
-            $this->pools = [];
         }
         if (!isset($this->pools[$key])) {
             $connector = new OriginConnector(Url::of($url->origin()), $proxy); // without the query, which may be secret
@@ -194,33 +190,31 @@ final class OriginPools
 
     public function stopTimers(): void
     {
-        $this->loop?->get()?->cancel($this->idleTimer);
+        $this->loop->cancel($this->idleTimer);
         $this->idleTimer = '';
         $this->timer->stop();
     }
 
-    /** Forgets the parent's connections in a fork. Returns true at the first call in the fork, otherwise false. */
-    public function leaveToParent(): bool
+    /** Forgets connections of the parent process and of an earlier event loop. Returns whether this call did so. */
+    public function leaveForeign(): bool
     {
-        if ($this->ownerPid === getmypid()) {
+        $isInFork = $this->ownerPid !== getmypid();
+        if (!$isInFork && $this->loop->isCurrent()) {
             return false;
         }
         foreach ($this->pools as $pool) {
-            $pool->leaveToParent();
+            $isInFork ? $pool->leaveToParent() : $pool->kill(ClosedException::inOtherLoop());
         }
-        [$this->pools, $this->ownerPid] = [[], (int) getmypid()];
-        $this->stopTimers(); // the fork may have another event loop, without these timers
+        $this->stopTimers();
+        [$this->pools, $this->ownerPid, $this->loop] = [[], (int) getmypid(), new OwnLoop()];
 
         return true;
     }
 
     private function checkIdleSoon(): void
     {
-        $loop = $this->loop?->get();
-        if ($this->idleTimer === '' || $loop !== EventLoop::getDriver()) {
-            $loop?->cancel($this->idleTimer);
+        if ($this->idleTimer === '') {
             $check = static fn(self $pools) => $pools->checkIdle();
-            $this->loop = \WeakReference::create(EventLoop::getDriver());
             $this->idleTimer = WeakTimer::after(self::IDLE_CHECK_INTERVAL, $this, $check);
         }
     }

@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal\Pool;
 use Amp\Cancellation;
 use Amp\DeferredCancellation;
 use Revolt\EventLoop;
-use Spindle\Internal\LoopCallback;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Internal\SessionFactory;
@@ -29,6 +29,8 @@ final class SessionOpener
 
     private ?string $pauseTimer = null;
 
+    private readonly OwnLoop $loop;
+
     private DeferredCancellation $cancellation;
 
     /**
@@ -44,6 +46,7 @@ final class SessionOpener
         private readonly \Closure $onReady,
     ) {
         $this->cancellation = new DeferredCancellation();
+        $this->loop = new OwnLoop();
     }
 
     /** Starts to open up to `$wanted` sessions within the limit of concurrent attempts. Does nothing during a pause. */
@@ -74,7 +77,8 @@ final class SessionOpener
             $this->cancellation->cancel();
             $this->cancellation = new DeferredCancellation();
         }
-        LoopCallback::cancel($this->pauseTimer);
+        $this->loop->cancel($this->pauseTimer);
+        $this->pauseTimer = null;
     }
 
     private function open(Cancellation $cancellation): void

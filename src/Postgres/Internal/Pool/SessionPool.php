@@ -10,9 +10,11 @@ use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\CallStack;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\SelfWaitException;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
+use Spindle\Postgres\ConnectionLostException;
 use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 use Spindle\Postgres\Internal\Session;
@@ -67,7 +69,7 @@ final class SessionPool implements SessionLender
 
     private readonly int $ownerPid;
 
-    public readonly PoolCounters $counts;
+    public readonly OwnLoop $loop;
 
     private readonly PooledSessions $sessions;
 
@@ -91,6 +93,7 @@ final class SessionPool implements SessionLender
         private readonly int $maxConnections,
         private readonly PostgresPoolOptions $options,
         private readonly \Closure $warn,
+        public readonly PoolCounters $counts = new PoolCounters(),
     ) {
         $weak = \WeakReference::create($this);
         $this->opener = new SessionOpener(
@@ -100,7 +103,7 @@ final class SessionPool implements SessionLender
             static fn() => $weak->get()?->retryOpening(),
         );
         $this->ownerPid = (int) getmypid();
-        $this->counts = new PoolCounters();
+        $this->loop = new OwnLoop();
         $this->sessions = new PooledSessions();
         $this->holders = new HoldingFibers();
         $this->closing = new FiberQueue();
@@ -225,7 +228,7 @@ final class SessionPool implements SessionLender
         }
         $this->isClosed = true;
         foreach ([$this->sweepTimer, $this->pauseTimer] as $timer) {
-            EventLoop::cancel($timer ?? '');
+            $this->loop->cancel($timer);
         }
         $this->sweepTimer = $this->pauseTimer = null;
         $this->closeFree();
@@ -237,7 +240,7 @@ final class SessionPool implements SessionLender
         $this->isKilled = true;
         $this->refuseCalls();
         $reason = ConnectionClosedException::pool();
-        $this->queue->failAll($reason);
+        $this->queue->failAll($this->loop->isCurrent() ? $reason : ConnectionLostException::while(OwnLoop::REPLACED));
         foreach ($this->sessions->all as $pooled) {
             $pooled->session->stop();
             $this->sessions->drop($pooled, $reason);

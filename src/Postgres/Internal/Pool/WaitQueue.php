@@ -8,7 +8,7 @@ use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\GarbageCycles;
-use Spindle\Internal\LoopCallback;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\WeakTimer;
 
 /** Fibers that wait for a session, in order of arrival. Queries that share sessions may overtake exclusive waiters. */
@@ -30,6 +30,8 @@ final class WaitQueue
     /** Timer for the waiter that times out next. One timer is enough, as waiters time out in the order of arrival. */
     private ?string $timer = null;
 
+    private readonly OwnLoop $loop;
+
     /** Start of the wait that {@see $timer} limits, by hrtime(). */
     private int $timerSince = 0;
 
@@ -50,13 +52,14 @@ final class WaitQueue
         private readonly \Closure $onTimeout,
         private readonly \Closure $onWaiterFailed,
     ) {
+        $this->loop = new OwnLoop();
         $this->exclusive = new WaitingFibers();
         $this->sharing = new WaitingFibers();
     }
 
     public function __destruct()
     {
-        LoopCallback::cancel($this->timer);
+        $this->loop->cancel($this->timer);
     }
 
     public function add(WaitingFiber $waiter): void
@@ -144,7 +147,7 @@ final class WaitQueue
 
     private function startTimer(int $since, bool $keepsLoopRunning = true): void
     {
-        LoopCallback::cancel($this->timer);
+        $this->loop->cancel($this->timer);
         $this->timerSince = $since;
         $this->acquired = $this->counts->acquired;
         $seconds = min(

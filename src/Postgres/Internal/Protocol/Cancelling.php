@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Postgres\Internal\Protocol;
 
 use Spindle\Internal\LoopCallback;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionLostException;
 
@@ -122,10 +123,11 @@ final class Cancelling
         });
     }
 
-    public function cancelTimers(): void
+    public function cancelTimers(OwnLoop $loop): void
     {
-        LoopCallback::cancel($this->timer);
-        LoopCallback::cancel($this->recentTimer);
+        $loop->cancel($this->timer);
+        $loop->cancel($this->recentTimer);
+        $this->timer = $this->recentTimer = null;
     }
 
     private function send(float $pause, bool $closesOnFailure): void

@@ -10,6 +10,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Network\ForkedSockets;
 use Spindle\Internal\Network\WriteBuffer;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\ConnectionClosedException;
@@ -80,6 +81,8 @@ final class Pipeline
     public readonly Cancelling $cancelling;
 
     private readonly WriteBuffer $outbox;
+
+    private readonly OwnLoop $loop;
 
     private readonly string $readable;
 
@@ -166,6 +169,7 @@ final class Pipeline
             static fn(?ConnectionLostException $failure) => $weak->get()?->onCancelRequestDone($failure),
         );
         $this->flush = static fn() => $weak->get()?->flush();
+        $this->loop = new OwnLoop();
         $this->readable = EventLoop::unreference(EventLoop::onReadable(
             $stream,
             static fn() => $weak->get()?->receive(),
@@ -250,6 +254,7 @@ final class Pipeline
      */
     public function send(Exchange $exchange, #[\SensitiveParameter] string $bytes): void
     {
+        $this->loop->isCurrent() || $this->endIfForeign();
         if ($this->endReason !== null) {
             throw self::unsent($this->endReason);
         }
@@ -300,7 +305,7 @@ final class Pipeline
         $id = $cancellation?->subscribe(fn(CancelledException $reason) => $this->abandon($exchange, $reason));
         try {
             // The exchange may be answered already. For example, {@see Portal} fetches rows in advance.
-            if (!$exchange->done) {
+            if (!$exchange->done && !$this->endIfForeign()) {
                 $exchange->wait();
             }
         } catch (\Throwable $interruption) {
@@ -323,7 +328,7 @@ final class Pipeline
      */
     public function abandon(#[\SensitiveParameter] Exchange $exchange, ?CancelledException $reason): void
     {
-        if ($exchange->done || $this->endReason !== null || $this->endIfForked()) {
+        if ($exchange->done || $this->endReason !== null || $this->endIfForeign()) {
             return;
         }
         $exchange->cancelled = $exchange->discarded = true;
@@ -341,6 +346,7 @@ final class Pipeline
 
     public function stop(): void
     {
+        $this->endIfForeign();
         foreach ($this->conversation->exchanges as $exchange) {
             $this->abandon($exchange, null);
         }
@@ -355,6 +361,7 @@ final class Pipeline
     /** @param bool $all whether to wait for all answers, not only for cancel requests and cancelled exchanges */
     public function settle(bool $all, ?Cancellation $cancellation): void
     {
+        $this->loop->isCurrent() || $this->endIfForeign();
         if ($all && $this->copying === null && $this->conversation->exchanges !== []) {
             $this->pause(false);
         }
@@ -427,8 +434,8 @@ final class Pipeline
             return;
         }
         $this->endReason = $end = $reason ?? $closed ?? ConnectionClosedException::connection();
-        EventLoop::cancel($this->readable);
-        EventLoop::cancel($this->writable);
+        $this->loop->cancel($this->readable);
+        $this->loop->cancel($this->writable);
         $this->cancelTimers();
         unset(self::$keptAlive[spl_object_id($this)]);
         if ($this->ownerPid === getmypid()) {
@@ -505,11 +512,9 @@ final class Pipeline
 
     private function cancelTimers(): void
     {
-        if ($this->readTimer !== null) {
-            EventLoop::cancel($this->readTimer);
-            $this->readTimer = null;
-        }
-        $this->cancelling->cancelTimers();
+        $this->loop->cancel($this->readTimer);
+        $this->readTimer = null;
+        $this->cancelling->cancelTimers($this->loop);
     }
 
     private function startReadTimer(float $seconds): string
@@ -547,7 +552,7 @@ final class Pipeline
     private function flush(): void
     {
         $this->isFlushScheduled = false;
-        if ($this->endReason !== null || !$this->isKnownOwner && $this->endIfForked()) {
+        if ($this->endReason !== null || !$this->isKnownOwner && $this->endIfForeign()) {
             return;
         }
         $exchanges = $this->conversation->exchanges;
@@ -577,20 +582,22 @@ final class Pipeline
         }
     }
 
-    /** Returns whether this process is a fork of the owner. If so, ends the connection without sending anything. */
-    private function endIfForked(): bool
+    /** Ends the connection in a fork, without sending anything, and in an event loop without its watchers. */
+    public function endIfForeign(): bool
     {
-        if ($this->ownerPid === getmypid()) {
+        $isInFork = $this->ownerPid !== getmypid();
+        if (!$isInFork && $this->loop->isCurrent()) {
             return false;
         }
-        $this->end(ConnectionLostException::while('this process is a fork of the one that opened it'));
+        $reason = $isInFork ? 'this process is a fork of the one that opened it' : OwnLoop::REPLACED;
+        $this->end(ConnectionLostException::while($reason));
 
         return true;
     }
 
     private function receive(): void
     {
-        if ($this->endReason !== null || $this->endIfForked()) {
+        if ($this->endReason !== null || $this->endIfForeign()) {
             return;
         }
         for ($reads = 0; $this->endReason === null && !$this->isPaused; ++$reads) {

@@ -13,6 +13,7 @@ use Spindle\Internal\Backoff;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
 use Spindle\Internal\Network\ClientStream;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\Preload;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
@@ -63,6 +64,7 @@ final class EngineClient
     private static array $scripts = [];
 
     private int $ownerPid;
+    private OwnLoop $loop;
 
     private ?RedisConnection $connection = null;
 
@@ -88,6 +90,7 @@ final class EngineClient
         private readonly float $timeout,
     ) {
         $this->ownerPid = (int) getmypid();
+        $this->loop = new OwnLoop();
         Preload::load( // loading a class needs a file descriptor, and perhaps none is free later
             Backoff::class,
             BrokerUnavailableException::class,
@@ -278,7 +281,7 @@ final class EngineClient
             );
         }
         FiberSwitch::ensurePossible();
-        if ($this->ownerPid !== getmypid()) {
+        if ($this->ownerPid !== getmypid() || !$this->loop->isCurrent()) {
             $this->forgetConnection();
         }
         if ($this->connection !== null && !$this->connection->isBroken()) {
@@ -337,7 +340,8 @@ final class EngineClient
 
     private function forgetConnection(): void
     {
-        $this->ownerPid = (int) getmypid();
+        $this->connection?->close(OwnLoop::REPLACED); // does nothing in a fork
+        [$this->ownerPid, $this->loop] = [(int) getmypid(), new OwnLoop()];
         $this->connection = $this->opening = null;
         $this->unopenedMailboxes = [];
     }

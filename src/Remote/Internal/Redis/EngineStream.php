@@ -11,6 +11,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Clock;
 use Spindle\Internal\Network\WriteBuffer;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\Warnings;
 use Spindle\Remote\Internal\ProcessEnd;
 
@@ -59,6 +60,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     /** Whether {@see read()} keeps the event loop running, because a request is unanswered. */
     private bool $keepsLoopRunning = false;
 
+    public readonly OwnLoop $loop;
     private string $readWatcher = '';
     private string $writeWatcher = '';
 
@@ -72,6 +74,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
         $this->lastProgress = Clock::now();
         $this->ownerPid = (int) getmypid();
         $this->changed = new Condition();
+        $this->loop = new OwnLoop();
         $this->unsent = new WriteBuffer();
         stream_set_read_buffer($socket, 0);
         self::$streams ??= new \WeakMap();
@@ -131,7 +134,7 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
     public function setKeepsLoopRunning(bool $keepsRunning): void
     {
         $this->keepsLoopRunning = $keepsRunning;
-        if ($this->readWatcher !== '') {
+        if ($this->readWatcher !== '' && $this->loop->isCurrent()) {
             $keepsRunning ? EventLoop::reference($this->readWatcher) : EventLoop::unreference($this->readWatcher);
         }
     }
@@ -342,8 +345,8 @@ final class EngineStream implements StreamInterface, StreamFactoryInterface
 
     private function cancelWatchers(): void
     {
-        EventLoop::cancel($this->readWatcher);
-        EventLoop::cancel($this->writeWatcher);
+        $this->loop->cancel($this->readWatcher);
+        $this->loop->cancel($this->writeWatcher);
         $this->readWatcher = $this->writeWatcher = '';
     }
 

@@ -7,6 +7,7 @@ namespace Spindle\Remote\Internal\Redis;
 use Amp\DeferredFuture;
 use Revolt\EventLoop;
 use Spindle\Internal\Backoff;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
@@ -31,6 +32,7 @@ final class Mailbox
     private string $retryTimer = '';
 
     private readonly int $ownerPid;
+    private readonly OwnLoop $loop;
     private readonly Backoff $backoff;
     private readonly string $pingTimer;
 
@@ -53,6 +55,7 @@ final class Mailbox
         private readonly \Closure $onOpen,
     ) {
         $this->ownerPid = (int) getmypid();
+        $this->loop = new OwnLoop();
         $this->backoff = ReconnectBackoff::backoff();
         $this->engine->addUnopenedMailbox($this);
         $this->pingTimer = EventLoop::unreference(EventLoop::repeat(self::PING_INTERVAL, $this->ping(...)));
@@ -80,8 +83,8 @@ final class Mailbox
     {
         $this->isClosed = true;
         $this->attemptEnded(null);
-        EventLoop::cancel($this->pingTimer);
-        EventLoop::cancel($this->retryTimer);
+        $this->loop->cancel($this->pingTimer);
+        $this->loop->cancel($this->retryTimer);
         $connection = $this->connection;
         $this->connection = null;
         $connection?->close('the mailbox was closed');

@@ -226,7 +226,7 @@ final class RedisConnection
             return;
         }
         $this->closeReason = $reason;
-        EventLoop::cancel($this->watchdog);
+        $this->stream->loop->cancel($this->watchdog);
         $this->stream->fail($reason);
         while (!$this->waiting->isEmpty()) {
             [$answered] = $this->waiting->dequeue();

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Http\Client;
 
 use Amp\Cancellation;
+use Amp\TimeoutCancellation;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\ServerRequestInterface;
 use Revolt\EventLoop;
@@ -92,7 +93,10 @@ final class ReplacedLoopTest extends TestCase
         EventLoop::run();
         EventLoop::setDriver((new DriverFactory())->create());
 
-        return (string) $client->get($url)->getBody();
+        $body = (string) $client->get($url)->getBody();
+        $client->close(new TimeoutCancellation(5)); // does not wait for the requests of the earlier event loop
+
+        return $body;
     }
 
     /**

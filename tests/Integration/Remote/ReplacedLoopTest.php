@@ -1,0 +1,46 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Remote;
+
+use Revolt\EventLoop;
+use Revolt\EventLoop\DriverFactory;
+use Spindle\Remote\RedisBroker;
+use Spindle\Remote\RemoteExecutor;
+use Spindle\Tests\Host;
+use Spindle\Tests\OwnDirectory;
+use Spindle\Tests\Remote\Redis;
+use Spindle\Tests\Remote\SharesAnAgent;
+use Spindle\Tests\TidyTestCase;
+
+/** A {@see RedisBroker} can be used after EventLoop::setDriver() has replaced the event loop. */
+final class ReplacedLoopTest extends TidyTestCase
+{
+    use OwnDirectory;
+    use SharesAnAgent;
+
+    public function testABrokerUsesANewConnectionInANewEventLoop(): void
+    {
+        $arguments = [Redis::shared()->url(), self::$sharedQueue];
+
+        self::assertSame([0, 7, 0, 8], Host::call(self::class . '::replaceLoop', $arguments, timeout: 20));
+    }
+
+    /** @return list<mixed> */
+    public static function replaceLoop(string $url, string $queue): array
+    {
+        $broker = new RedisBroker($url);
+        $executor = new RemoteExecutor(new RedisBroker($url), $queue, self::keys());
+        $results = [];
+        foreach ([7, 8] as $number) {
+            $results[] = $broker->statistics($queue)['waiting'];
+            $results[] = $executor->submit(static fn(): int => $number)->await();
+            EventLoop::delay(0, EventLoop::getDriver()->stop(...));
+            EventLoop::run();
+            EventLoop::setDriver((new DriverFactory())->create());
+        }
+
+        return $results;
+    }
+}
