@@ -17,6 +17,7 @@ use Spindle\Http\Internal\Server\BlockDetector;
 use Spindle\Http\Internal\Server\Checks;
 use Spindle\Http\Internal\Server\Connection;
 use Spindle\Http\Internal\Server\Listeners;
+use Spindle\Http\Internal\Server\OwnCallback;
 use Spindle\Http\Internal\Server\PoolStatistics;
 use Spindle\Http\Internal\Server\RequestName;
 use Spindle\Http\Internal\Server\Service;
@@ -136,6 +137,9 @@ final class HttpServer implements Lifecycle
     {
         if ($this->isClosed) {
             throw ServerClosedException::server();
+        }
+        if ($this->service->isInFork()) {
+            throw ServerClosedException::inFork();
         }
         $sockets = Listeners::open(array_values($addresses), $this->options);
         $this->serve($sockets, false);
@@ -365,7 +369,7 @@ final class HttpServer implements Lifecycle
         if (!$this->hasEnded()) {
             // Even if the timeout is infinite, the timer keeps the event loop running.
             $delay = min($timeout, NumberRange::MAX_SECONDS);
-            $this->closeTimers[] = EventLoop::delay($delay, fn() => $this->closeUnanswered($timeout));
+            $this->closeTimers[] = EventLoop::delay($delay, OwnCallback::of(fn() => $this->closeUnanswered($timeout)));
             $this->ending->waitOrKill($cancellation, $this->kill(...));
         }
     }

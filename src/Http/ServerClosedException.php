@@ -6,7 +6,7 @@ namespace Spindle\Http;
 
 use Spindle\SpindleException;
 
-/** A server or a supervisor can't start, because it was closed or killed. */
+/** A server or a supervisor can't start, because it was closed or killed, or serves in the parent process. */
 final class ServerClosedException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)
@@ -18,6 +18,12 @@ final class ServerClosedException extends \RuntimeException implements SpindleEx
     public static function server(): self
     {
         return new self('The server is closed and can not be started again. Create another HttpServer');
+    }
+
+    /** @internal */
+    public static function inFork(): self
+    {
+        return new self('This server serves in the parent process of this fork. Create another HttpServer');
     }
 
     /** @internal */

@@ -14,8 +14,10 @@ use Psr\Log\AbstractLogger;
 use Psr\Log\LoggerInterface;
 use Spindle\Http\BackgroundWork;
 use Spindle\Http\HttpServer;
+use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Internal\Message\IterableStream;
 use Spindle\Http\Response;
+use Spindle\Http\ServerClosedException;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\Http\SuspendingLogger;
@@ -295,7 +297,8 @@ final class ForkedServerTest extends TidyTestCase
         $fork = pcntl_fork();
         if ($fork === 0) {
             pcntl_alarm($hasOwnServer ? 1 : 5);
-            $hasOwnServer ? $server->start('127.0.0.1:0') : null;
+            $own = new HttpServer(static fn(): ResponseInterface => Response::text('own'));
+            $hasOwnServer ? $own->start('127.0.0.1:0') : null;
             Eventually::holds(static fn(): bool => false, 'the fork is killed', 10);
         }
         stream_set_blocking($client, false);
@@ -313,6 +316,119 @@ final class ForkedServerTest extends TidyTestCase
         \assert(\is_int($status));
 
         return [(int) pcntl_wtermsig($status), strstr($received, "\r\n\r\n") === "\r\n\r\n{$body}"];
+    }
+
+    public function testAForkWithItsOwnServerLeavesClientsOfItsProcessAlone(): void
+    {
+        self::assertSame([7, 'own', 'parent', 'parent'], Host::call(self::class . '::serveInFork', timeout: 20));
+    }
+
+    /** @return list<int|string> exit status of the fork, its response, and the responses of its process */
+    public static function serveInFork(): array
+    {
+        $server = new HttpServer(
+            static fn(): ResponseInterface => Response::text('parent'),
+            new HttpServerOptions(headTimeout: 0.1),
+        );
+        [$address] = $server->start('127.0.0.1:0');
+        $clients = [self::request($address, connection: 'keep-alive')];
+        $unfinished = stream_socket_client($address);
+        Eventually::holds(
+            static fn(): bool => $server->statistics()->connections === 2
+                && $server->statistics()->answeredRequests === [200 => 1],
+            'the server has answered',
+        );
+        fread($clients[0], 4096);
+        [$reader, $writer] = (array) stream_socket_pair(\STREAM_PF_UNIX, \STREAM_SOCK_STREAM, 0);
+        \assert(\is_resource($reader) && \is_resource($writer));
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            pcntl_alarm(10);
+            $own = new HttpServer(
+                static fn(): ResponseInterface => Response::text('own'),
+                new HttpServerOptions(headTimeout: 0.6),
+            );
+            [$ownAddress] = $own->start('127.0.0.1:0');
+            $ownUnfinished = stream_socket_client($ownAddress);
+            fwrite($writer, "{$ownAddress}\n");
+            Eventually::holds(
+                static fn(): bool => $own->statistics()->answeredRequests === [200 => 1]
+                    && $own->statistics()->acceptedConnections === 2
+                    && $own->statistics()->connections === 0,
+                'it has answered, and a deadline has passed, which is later than that of its process',
+            );
+            \assert(\is_resource($ownUnfinished));
+            pcntl_exec('/bin/sh', ['-c', 'exit 7']);
+        }
+        $ownAddress = trim((string) fgets($reader));
+        fwrite($clients[0], "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        $clients[] = self::request($address);
+        $answers = [self::body(self::request($ownAddress))];
+        pcntl_waitpid($fork, $status);
+        \assert(\is_int($status));
+        Eventually::holds(
+            static fn(): bool => $server->statistics()->answeredRequests === [200 => 3],
+            'the server has answered all',
+        );
+        $server->kill();
+        \assert(\is_resource($unfinished));
+
+        return [(int) pcntl_wexitstatus($status), ...$answers, ...array_map(self::body(...), $clients)];
+    }
+
+    public function testAForkCanNotStartTheServerOfItsProcess(): void
+    {
+        self::assertSame(7, Host::call(self::class . '::startInFork', timeout: 20));
+    }
+
+    /** @return int exit status of the fork */
+    public static function startInFork(): int
+    {
+        $status = 0;
+        $server = new HttpServer(static function () use (&$server, &$status): ResponseInterface {
+            $fork = pcntl_fork();
+            if ($fork === 0) {
+                \assert($server instanceof HttpServer);
+                try {
+                    $server->start('127.0.0.1:0');
+                    exit(1);
+                } catch (ServerClosedException) {
+                    exit(7);
+                }
+            }
+            pcntl_waitpid($fork, $status);
+
+            return Response::text('answered');
+        });
+        self::body(self::request($server->start('127.0.0.1:0')[0]), $server);
+        \assert(\is_int($status));
+
+        return (int) pcntl_wexitstatus($status);
+    }
+
+    public function testAForkByAHandlerIsKilledWhenItWaits(): void
+    {
+        self::assertSame(\SIGKILL, Host::call(self::class . '::waitInFork', timeout: 20));
+    }
+
+    /** @return int signal that has ended the fork */
+    public static function waitInFork(): int
+    {
+        $status = 0;
+        $server = new HttpServer(static function () use (&$status): ResponseInterface {
+            $fork = pcntl_fork();
+            if ($fork === 0) {
+                pcntl_alarm(5);
+                delay(10);
+            }
+            pcntl_waitpid($fork, $status);
+
+            return Response::text('answered');
+        });
+        self::body(self::request($server->start('127.0.0.1:0')[0]), $server);
+        \assert(\is_int($status));
+
+        return (int) pcntl_wtermsig($status);
     }
 
     public function testAForkHasNoBackgroundWorkOfItsProcess(): void
@@ -384,6 +500,22 @@ final class ForkedServerTest extends TidyTestCase
                 fwrite($this->file, "{$message}\n");
             }
         };
+    }
+
+    /**
+     * @param resource        $client
+     * @param HttpServer|null $server runs in this process and is awaited; null if another process answers, or if this
+     *     process has answered
+     */
+    private static function body($client, ?HttpServer $server = null): string
+    {
+        $server === null ? null : Eventually::holds(
+            static fn(): bool => $server->statistics()->answeredRequests === [200 => 1],
+            'the server has answered',
+        );
+        $server?->kill();
+
+        return substr((string) strrchr((string) stream_get_contents($client), "\n"), 1);
     }
 
     /** @return resource */

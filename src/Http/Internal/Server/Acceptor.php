@@ -61,9 +61,13 @@ final class Acceptor
     ) {
         $this->secure = str_starts_with($address, 'tls://');
         $this->hasAddresses = !str_starts_with($address, 'unix://');
-        $this->watcher = EventLoop::onReadable($socket, function (): void {
-            $this->accept();
-            $this->service->spareDescriptors->releaseIfNoneIsFree();
+        $this->watcher = EventLoop::onReadable($socket, function (string $watcher): void {
+            if ($this->service->isInFork()) {
+                OwnCallback::handOver($watcher);
+            } else {
+                $this->accept();
+                $this->service->spareDescriptors->releaseIfNoneIsFree();
+            }
         });
     }
 
@@ -101,7 +105,6 @@ final class Acceptor
 
     private function accept(): void
     {
-        $this->service->killIfForked();
         $max = $this->shared ? self::MAX_SHARED_ACCEPTS_PER_TURN : self::MAX_ACCEPTS_PER_TURN;
         for ($count = $max; $count > 0; --$count) {
             $isFull = $this->isFull();

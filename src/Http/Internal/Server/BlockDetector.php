@@ -85,7 +85,7 @@ final class BlockDetector
     private function start(): void
     {
         $interval = $this->limit / self::TURNS / 1e9;
-        $this->timer = EventLoop::unreference(EventLoop::repeat($interval, $this->handleTurn(...)));
+        $this->timer = EventLoop::unreference(EventLoop::repeat($interval, OwnCallback::of($this->handleTurn(...))));
     }
 
     /** Ends the current measurement. Stops the timer if neither a request is open nor BackgroundWork runs. */

@@ -204,7 +204,6 @@ final class Connection implements TransportEvents
     public function readable(): void
     {
         $timed = $this->timed;
-        $this->service->killIfForked(); // before bytes are read that are for the parent process
         if ($timed->phase === Phase::Handshake) {
             $this->handshake();
 

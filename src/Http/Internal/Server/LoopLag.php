@@ -36,7 +36,8 @@ final class LoopLag
     {
         if ($this->timer === null) {
             $this->due = $this->now() + (int) (self::INTERVAL_SECONDS * 1e9);
-            $this->timer = EventLoop::unreference(EventLoop::repeat(self::INTERVAL_SECONDS, $this->measure(...)));
+            $measure = OwnCallback::of($this->measure(...));
+            $this->timer = EventLoop::unreference(EventLoop::repeat(self::INTERVAL_SECONDS, $measure));
         }
     }
 

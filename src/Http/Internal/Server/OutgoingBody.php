@@ -132,6 +132,7 @@ final class OutgoingBody
             }
         } catch (\Throwable $failure) {
             if ($hasSent) { // if no piece was sent, nothing is flushed, so that the caller can replace the response
+                $service->killIfForked();
                 $timed->flush();
             }
             throw $failure;

@@ -249,8 +249,7 @@ final class Service implements FileDescriptors
      * requests of other clients, and keep the port in use. A process forked before the first connection may serve.
      *
      * Called as soon as code of the application returns, before the fiber suspends. Otherwise the event loop of the
-     * fork would read requests of other clients. Also called by callbacks of the event loop, because the application
-     * may suspend in the fork.
+     * fork would read requests of other clients. If the application suspends in the fork, {@see OwnCallback} kills it.
      */
     public function killIfForked(): void
     {
@@ -393,14 +392,13 @@ final class Service implements FileDescriptors
         LoopCallback::cancel($this->timer);
         $this->timer = EventLoop::unreference(EventLoop::delay(
             max(0.0, ($this->nextDeadlineCheck - hrtime(true)) / 1e9),
-            $this->checkDeadlines(...),
+            OwnCallback::of($this->checkDeadlines(...)),
         ));
     }
 
     private function checkDeadlines(): void
     {
         $this->timer = null;
-        $this->killIfForked();
         $now = (int) hrtime(true);
         $this->nextDeadlineCheck = \PHP_INT_MAX;
         $next = \PHP_INT_MAX;

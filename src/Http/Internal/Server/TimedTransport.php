@@ -164,7 +164,7 @@ final class TimedTransport
     {
         if (!$this->flushQueued) {
             $this->flushQueued = true;
-            EventLoop::queue($this->flush(...));
+            EventLoop::queue(OwnCallback::of($this->flush(...)));
         }
     }
 
@@ -176,7 +176,6 @@ final class TimedTransport
         }
         $this->outgoing .= $this->body?->takeJoined() ?? '';
         if ($this->outgoing !== '') {
-            $this->service->killIfForked();
             $isSent = $this->transport->send($this->outgoing);
             $this->outgoing = '';
             if (!$isSent) {

@@ -57,7 +57,7 @@ final class Transport
     public function __construct(private $stream, private readonly bool $secure, TransportEvents $events)
     {
         $this->events = $events;
-        $this->readWatcher = EventLoop::onReadable($stream, $events->readable(...));
+        $this->readWatcher = EventLoop::onReadable($stream, OwnCallback::of($events->readable(...)));
         if ($secure) {
             $this->socket = self::socketOf($stream);
         }
@@ -185,15 +185,7 @@ final class Transport
         $this->sending = true;
         $this->flush();
         if ($this->sending) {
-            $pid = getmypid();
-            $this->writeWatcher ??= EventLoop::onWritable($this->stream, function (string $watcher) use ($pid): void {
-                if (getmypid() === $pid) {
-                    $this->trySend();
-                } else { // the parent process sends these bytes
-                    Service::killIfAnyForked();
-                    EventLoop::disable($watcher);
-                }
-            });
+            $this->writeWatcher ??= EventLoop::onWritable($this->stream, OwnCallback::of($this->trySend(...)));
         }
 
         return !$this->sending && !$this->broken;

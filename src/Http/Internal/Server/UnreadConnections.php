@@ -24,7 +24,9 @@ final class UnreadConnections
     public function add(Connection $connection): void
     {
         $this->connections[spl_object_id($connection)] = $connection;
-        $this->timer ??= EventLoop::unreference(EventLoop::repeat(self::INTERVAL_SECONDS, $this->check(...)));
+        $this->timer ??= EventLoop::unreference(
+            EventLoop::repeat(self::INTERVAL_SECONDS, OwnCallback::of($this->check(...))),
+        );
     }
 
     public function remove(Connection $connection): void
