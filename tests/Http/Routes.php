@@ -31,6 +31,7 @@ final class Routes
             '/memory-later' => self::fillLater((float) $query),
             '/hang' => self::hang(),
             '/sleep' => self::sleep((float) $query),
+            '/throw' => throw new \RuntimeException('from a handler'),
             '/fiber-throws' => self::throwInFiber(),
             '/callback-throws' => self::throwInCallback(),
             '/fork' => self::fork(),

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Http;
 
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
+use PHPUnit\Framework\Attributes\TestWith;
 use Revolt\EventLoop\DriverFactory;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Tests\Async;
@@ -156,6 +157,23 @@ final class ManyClientsTest extends TidyTestCase
 
         self::assertSame('hello from /late', $this->ask($server, '/late'));
         self::assertStringContainsString('too many files are open', implode("\n", $server->log()));
+    }
+
+    #[TestWith(["GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400])]
+    #[TestWith(["GET /throw HTTP/1.1\r\nHost: a\r\n\r\n", 500])]
+    #[TestWith(["POST /body HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", 200])]
+    public function testARequestWhoseClassesAreNotLoadedIsAnsweredWhenNoOtherDescriptorIsFree(
+        string $request,
+        int $status,
+    ): void {
+        $server = $this->startServer(limits: 'ulimit -n 64');
+        $client = $server->client();
+        self::assertSame('hello from /', $client->get('/')->response()->body);
+        self::assertSame('soon', $server->client()->get('/files?30')->response()->body);
+        Eventually::holds(static fn(): bool => $server->descriptors() === 64, 'all descriptors are in use');
+
+        self::assertSame($status, $client->send($request)->response()->status);
+        self::assertStringNotContainsString('not found', implode("\n", $server->log()));
     }
 
     public function testClientsWhoseHeadsNeverEndAreClosedWhileOthersAreServed(): void

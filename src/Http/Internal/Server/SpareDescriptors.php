@@ -24,6 +24,9 @@ final class SpareDescriptors
      */
     public function reserve(): bool
     {
+        if ($this->streams === []) {
+            spl_autoload_register([$this, 'releaseIfNoneIsFree'], prepend: true);
+        }
         while (\count($this->streams) < self::COUNT) {
             $stream = NullDevice::open();
             if ($stream === null) {
@@ -53,16 +56,18 @@ final class SpareDescriptors
         return 0;
     }
 
-    /** Releases the descriptors if a connection has got the last other one: code may need some to load classes. */
+    /** Called after a connection was accepted, and before a class is loaded, because its file needs a descriptor. */
     public function releaseIfNoneIsFree(): void
     {
         if ($this->streams !== [] && NullDevice::open() === null) {
-            $this->release();
+            $this->streams = [];
         }
     }
 
     public function release(): void
     {
+        // An autoload function must not unregister itself, because PHP would then skip the next one.
+        spl_autoload_unregister([$this, 'releaseIfNoneIsFree']);
         $this->streams = [];
     }
 }
