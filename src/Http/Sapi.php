@@ -18,6 +18,7 @@ use Spindle\Http\Internal\Message\Head;
 use Spindle\Http\Internal\Message\Request;
 use Spindle\Http\Internal\Sapi\SapiBody;
 use Spindle\Http\Internal\Sapi\SapiExchange;
+use Spindle\Http\Internal\Sapi\ScriptEnd;
 use Spindle\Http\Internal\Sapi\ServerVariables;
 use Spindle\Http\Internal\Server\ResponseWriter;
 use Spindle\Internal\FatalError;
@@ -53,7 +54,7 @@ final class Sapi
     public static function run(RequestHandlerInterface|\Closure|string $app): void
     {
         $warning = error_get_last()['message'] ?? '';
-        self::callAtEnd($end);
+        $end = ScriptEnd::register();
         $application = AppLoader::of($app);
         $variables = new ServerVariables($_SERVER);
         $head = $variables->head();
@@ -73,7 +74,7 @@ final class Sapi
         header_remove('X-Powered-By');
         // Output of a handler is not part of a response. Here, a buffer discards the output; `spindle serve` logs it.
         $level = ob_get_level();
-        $end = static fn() => self::handleEnd($level, $head, $exchange);
+        $end->begin(static fn() => self::handleEnd($level, $head, $exchange), static fn() => self::endWork($exchange));
         ob_start(static fn(): string => '');
         try {
             $variables->checkHost();
@@ -99,18 +100,6 @@ final class Sapi
         self::sendAndAwaitWork($response, $body, $exchange, $application->logger);
     }
 
-    /**
-     * Registers a shutdown function before those of the application: exit() in one of them prevents later ones.
-     *
-     * @param (\Closure(): void)|null $end called at the end of the script, if the caller has set it
-     */
-    private static function callAtEnd(?\Closure &$end): void
-    {
-        register_shutdown_function(static function () use (&$end): void {
-            $end?->__invoke();
-        });
-    }
-
     /** Ends the output buffers above a level, including those of the handler. Returns false if one can't be removed. */
     private static function discardOutput(int $level): bool
     {
@@ -119,15 +108,11 @@ final class Sapi
         return ob_get_level() <= $level;
     }
 
-    /**
-     * Runs at the end of the script. Answers 500 if the handler sent no response, and runs the remaining background
-     * functions. These run last, because exit() in one of them would prevent later shutdown functions.
-     */
+    /** Runs at the end of the script. Answers 500 if the handler sent no response. */
     private static function handleEnd(int $level, Head $head, SapiExchange $exchange): void
     {
         $isUnanswered = !$exchange->isHandled && !headers_sent();
         $isUnanswered ? self::answerEnd($level, $head, $exchange) : null;
-        register_shutdown_function(self::endWork(...), $isUnanswered, $exchange);
         if ($exchange->isCutOff) { // PHP calls this callback even after exit()
             ob_start(SapiBody::kill(...), 0, \PHP_OUTPUT_HANDLER_REMOVABLE);
         } elseif ($isUnanswered || $exchange->isHandled) { // the response is complete
@@ -135,9 +120,10 @@ final class Sapi
         }
     }
 
-    private static function endWork(bool $isSent, SapiExchange $exchange): void
+    /** Runs the remaining background functions, after all shutdown functions, which exit() would prevent. */
+    private static function endWork(SapiExchange $exchange): void
     {
-        self::hasFatalError() ? null : self::finishWork($isSent, BackgroundWork::runAtEnd(...));
+        self::hasFatalError() ? null : self::finishWork(!$exchange->isHandled, BackgroundWork::runAtEnd(...));
         $exchange->isCutOff ? SapiBody::kill() : null;
     }
 

@@ -30,8 +30,10 @@ trait EndsItsScript
     #[TestWith(['/exits'])]
     #[TestWith(['/exits?app-registers-exit'])]
     #[TestWith(['/exits?app-registers-output'])]
+    #[TestWith(['/exits?front-registers-exit'])]
     #[TestWith(['/exhausts'])]
     #[TestWith(['/exhausts?app-registers-exit'])]
+    #[TestWith(['/exhausts?front-registers-exit'])]
     public function testAHandlerThatEndsTheScriptIsAnsweredWith500(string $target): void
     {
         $fields = ['Content-Type' => 'text/plain; charset=utf-8', 'Content-Length' => '22'];
@@ -55,6 +57,8 @@ trait EndsItsScript
     #[TestWith(['buffer', 500, ''])]
     #[TestWith(['output', 200, 'printed'])]
     #[TestWith(['work', 200, 'answered'])]
+    #[TestWith(['works', 200, 'answered'])]
+    #[TestWith(['shutdown', 500, "Internal Server Error\n"])]
     public function testBackgroundWorkIsDoneAfterAnEarlyEndOfTheScript(string $end, int $status, string $body): void
     {
         $file = sys_get_temp_dir() . '/spindle-background-' . bin2hex(random_bytes(8));

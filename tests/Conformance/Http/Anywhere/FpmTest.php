@@ -56,7 +56,9 @@ final class FpmTest extends AppContract
     #[TestWith(['/exhausts-midway'])]
     #[TestWith(['/exhausts-midway?handler-registers-exit'])]
     #[TestWith(['/exhausts-midway?app-registers-exit'])]
+    #[TestWith(['/exhausts-midway?front-registers-exit'])]
     #[TestWith(['/exits-midway?app-registers-exit'])]
+    #[TestWith(['/exits-midway?front-registers-exit'])]
     public function testAResponseIsNotCompleteIfAFatalErrorInterruptsItOrAShutdownFunctionExits(string $target): void
     {
         $this->assertInterrupted($target);

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Http\Anywhere;
 
-/** The three-line script that runs an application under any SAPI. */
+/** The three-line script that runs an application under any SAPI. A query lets it register an exit() first. */
 trait FrontController
 {
     private function frontController(): string
@@ -12,6 +12,12 @@ trait FrontController
         $autoload = \dirname(__DIR__, 4) . '/vendor/autoload.php';
         $app = __DIR__ . '/app.php';
 
-        return $this->file('index.php', "<?php\nrequire '{$autoload}';\nSpindle\\Http\\Sapi::run('{$app}');\n");
+        return $this->file('index.php', <<<PHP
+            <?php
+            require '{$autoload}';
+            str_ends_with(\$_SERVER['REQUEST_URI'], '?front-registers-exit')
+                && register_shutdown_function(static fn() => exit());
+            Spindle\Http\Sapi::run('{$app}');
+            PHP);
     }
 }

@@ -187,6 +187,14 @@ $routes = [
         });
         if ($end === 'work') {
             BackgroundWork::start(static fn() => exit());
+        } elseif ($end === 'works') {
+            BackgroundWork::start(static fn() => exit());
+            BackgroundWork::start(static function (): never {
+                delay(0.001);
+                exit;
+            });
+        } elseif ($end === 'shutdown') {
+            register_shutdown_function(static fn() => exit());
         } elseif ($end === 'awaited') {
             EventLoop::repeat(0.01, static fn() => null); // the event loop does not end without work
             BackgroundWork::start(static function (): void {
@@ -208,7 +216,7 @@ $routes = [
             $cycle->self = $cycle;
             unset($cycle);
         }
-        if ($end === 'handler' || $end === 'garbage') {
+        if (in_array($end, ['handler', 'garbage', 'shutdown'], true)) {
             exit;
         } elseif ($end === 'fiber') {
             header_register_callback(static fn() => usleep(10_000)); // longer than a turn of the event loop

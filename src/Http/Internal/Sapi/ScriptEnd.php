@@ -1,0 +1,75 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Http\Internal\Sapi;
+
+/**
+ * Calls functions at the end of a script. After exit() in a shutdown function, PHP calls no other shutdown functions.
+ * But PHP removes global variables, and so closes a stream of this class. Then {@see stream_close()} does the rest. A
+ * destructor could not do that: before PHP 8.4, destructors can't switch fibers.
+ */
+final class ScriptEnd
+{
+    private const SCHEME = 'spindle-script-end';
+
+    /** @var resource|null set by PHP before it calls stream_open() */
+    public mixed $context = null;
+
+    /** @var (\Closure(): void)|null */
+    private ?\Closure $answer = null;
+
+    /** @var (\Closure(): void)|null */
+    private ?\Closure $work = null;
+
+    private ?self $end = null;
+
+    /** Registers a shutdown function before those of the application. */
+    public static function register(): self
+    {
+        $end = new self();
+        register_shutdown_function(static function () use ($end): void {
+            $end->callAnswer();
+            $end->work === null ? null : register_shutdown_function($end->work);
+        });
+        if (!\in_array(self::SCHEME, stream_get_wrappers(), true)) {
+            stream_wrapper_register(self::SCHEME, self::class);
+        }
+        $context = stream_context_create([self::SCHEME => ['end' => $end]]);
+        // PHP removes the last global variable first, and so before it destroys objects that background functions use.
+        $GLOBALS[self::class] = (object) ['stream' => fopen(self::SCHEME . '://', 'r', false, $context)];
+
+        return $end;
+    }
+
+    /**
+     * @param \Closure(): void $answer called once, before shutdown functions of the application
+     * @param \Closure(): void $work called after all shutdown functions, and again after that
+     */
+    public function begin(\Closure $answer, \Closure $work): void
+    {
+        [$this->answer, $this->work] = [$answer, $work];
+    }
+
+    public function stream_open(): bool
+    {
+        $all = \is_resource($this->context) ? stream_context_get_options($this->context) : [];
+        $options = (array) ($all[self::SCHEME] ?? []);
+        $end = $options['end'] ?? null;
+        $this->end = $end instanceof self ? $end : null;
+
+        return $this->end !== null;
+    }
+
+    public function stream_close(): void
+    {
+        $this->end?->callAnswer();
+        $this->end?->work?->__invoke();
+    }
+
+    private function callAnswer(): void
+    {
+        [$answer, $this->answer] = [$this->answer, null];
+        $answer === null ? null : $answer();
+    }
+}
