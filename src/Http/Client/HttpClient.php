@@ -338,10 +338,11 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
                 $isRelayed ? $proxy->authorization() ?? '' : '',
                 $mayExpect,
             );
-            $hasHead = false;
+            $response = null;
             try {
                 [$head, $upload] = $exchange->run();
-                $hasHead = true;
+
+                return $response = $this->response($request, $options, $pool, $connection, $head, $upload);
             } catch (ExpectationRefusedException) {
                 $mayExpect = false;
                 continue;
@@ -358,12 +359,10 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             } catch (ClosedException $closed) {
                 throw ClientClosedException::of($request, $closed->getMessage(), $closed);
             } finally {
-                if (!$hasHead) {
+                if ($response === null) {
                     $pool->drop($connection);
                 }
             }
-
-            return $this->response($request, $options, $pool, $connection, $head, $upload);
         }
     }
 

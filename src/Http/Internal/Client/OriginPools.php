@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Client;
 
+use Amp\CancelledException;
+use Amp\CompositeCancellation;
 use Amp\DeferredCancellation;
 use Amp\Internal\Cancellable;
 use Amp\Internal\WrappedCancellation;
@@ -12,18 +14,29 @@ use Revolt\EventLoop\Internal\DeferCallback;
 use Revolt\EventLoop\Internal\DriverSuspension;
 use Revolt\EventLoop\Internal\StreamReadableCallback;
 use Revolt\EventLoop\Internal\StreamWritableCallback;
+use Spindle\Http\Client\ClientClosedException;
 use Spindle\Http\Client\ConnectFailedException;
 use Spindle\Http\Client\ConnectionLostException;
 use Spindle\Http\Client\HttpClientOptions;
+use Spindle\Http\Client\InvalidRequestException;
+use Spindle\Http\Client\InvalidResponseException;
+use Spindle\Http\Client\RedirectLimitException;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Client\RequestTimeoutException;
+use Spindle\Http\Internal\Message\BadMessageException;
+use Spindle\Http\Internal\Message\ChunkDecoder;
 use Spindle\Http\Internal\Message\Fields;
+use Spindle\Http\Internal\Message\MessageLimits;
+use Spindle\Http\Internal\Message\SingleReader;
+use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Http\Response;
+use Spindle\Http\ServerSentEvent;
 use Spindle\Internal\Async\CallbackFiber;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\Async\TimeSlice;
+use Spindle\Internal\FreeMemory;
 use Spindle\Internal\GarbageCycles;
 use Spindle\Internal\Network\ClientStream;
 use Spindle\Internal\Network\WriteBuffer;
@@ -35,6 +48,64 @@ use Spindle\Internal\WeakTimer;
 final class OriginPools
 {
     private const IDLE_CHECK_INTERVAL = 1.0;
+
+    /** Classes of requests. Loading a class needs a file descriptor, and perhaps none is free later. */
+    private const PRELOADED = [
+        BadMessageException::class,
+        Call::class,
+        CallbackFiber::class,
+        Cancellable::class,
+        CancelledException::class,
+        ChunkDecoder::class,
+        ClientClosedException::class,
+        ClientConnection::class,
+        ClientExchange::class,
+        ClosedException::class,
+        CompositeCancellation::class,
+        Condition::class,
+        ConnectFailedException::class,
+        ConnectionEndedException::class,
+        ConnectionLostException::class,
+        DeferCallback::class,
+        DeferredCancellation::class,
+        DriverSuspension::class,
+        EventReader::class,
+        FailedRequest::class,
+        FiberLocal::class,
+        Fields::class,
+        FreeMemory::class,
+        GarbageCycles::class,
+        InflatedBody::class,
+        InvalidRequestException::class,
+        InvalidResponseException::class,
+        LoopTurn::class,
+        MalformedResponseException::class,
+        MessageLimits::class,
+        OriginConnector::class,
+        OriginPool::class,
+        OutgoingRequest::class,
+        OwnLoop::class,
+        PoolKill::class,
+        Redirect::class,
+        RedirectLimitException::class,
+        RequestTimeoutException::class,
+        Response::class,
+        ResponseBody::class,
+        ResponseHead::class,
+        ServerSentEvent::class,
+        SingleReader::class,
+        StallTimeout::class,
+        StreamReadableCallback::class,
+        StreamSize::class,
+        StreamWritableCallback::class,
+        TimedOutException::class,
+        TimeSlice::class,
+        UnreadableBodyException::class,
+        Upload::class,
+        Url::class,
+        WrappedCancellation::class,
+        WriteBuffer::class,
+    ];
 
     /** Secret for hash_hmac(). Dumps show the keys of $pools, so these keys have only hashes of proxies' passwords. */
     private static ?string $hashKey = null;
@@ -62,43 +133,7 @@ final class OriginPools
         $this->timer = new DeadlineTimer();
         $this->ownerPid = (int) getmypid();
         $this->loop = new OwnLoop();
-        Preload::load( // loading a class needs a file descriptor, and perhaps none is free later
-            Call::class,
-            CallbackFiber::class,
-            Cancellable::class,
-            ClientConnection::class,
-            ClientExchange::class,
-            Condition::class,
-            ConnectFailedException::class,
-            ConnectionEndedException::class,
-            ConnectionLostException::class,
-            DeferCallback::class,
-            DeferredCancellation::class,
-            DriverSuspension::class,
-            FailedRequest::class,
-            FiberLocal::class,
-            Fields::class,
-            GarbageCycles::class,
-            LoopTurn::class,
-            OriginConnector::class,
-            OriginPool::class,
-            OutgoingRequest::class,
-            PoolKill::class,
-            RequestTimeoutException::class,
-            Response::class,
-            ResponseBody::class,
-            ResponseHead::class,
-            StallTimeout::class,
-            StreamReadableCallback::class,
-            StreamWritableCallback::class,
-            TimedOutException::class,
-            TimeSlice::class,
-            UnreadableBodyException::class,
-            Url::class,
-            WrappedCancellation::class,
-            WriteBuffer::class,
-            ...ClientStream::PRELOADED,
-        );
+        Preload::load(...self::PRELOADED, ...ClientStream::PRELOADED);
     }
 
     /**

@@ -1082,6 +1082,77 @@ final class ServerFaultsTest extends TestCase
         return implode(', ', $missing);
     }
 
+    public function testRequestsThatUseTheLastDescriptorsNeedNoFurtherClass(): void
+    {
+        $result = Host::call(
+            self::class . '::requestsWithTwoDescriptors',
+            within: ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh'],
+        );
+
+        self::assertSame(['', ['chunked', 'gzip', 'long', 'moved', 'sent', 'x']], $result);
+    }
+
+    /** @return array{string, list<string>} names of the missing classes that requests need; the received bodies */
+    public static function requestsWithTwoDescriptors(): array
+    {
+        $listener = stream_socket_server('tcp://127.0.0.1:0');
+        \assert($listener !== false);
+        $address = 'http://' . stream_socket_get_name($listener, false);
+        $gzip = (string) gzencode('gzip');
+        $long = str_repeat('long', 50_000);
+        $responses = [
+            "200 OK\r\nTransfer-Encoding: chunked\r\n\r\n7\r\nchunked\r\n0\r\n\r\n",
+            "200 OK\r\nContent-Encoding: gzip\r\nContent-Length: " . \strlen($gzip) . "\r\n\r\n{$gzip}",
+            "200 OK\r\nContent-Length: 200000\r\n\r\n{$long}",
+            "302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n",
+            "200 OK\r\nContent-Length: 5\r\n\r\nmoved",
+            "200 OK\r\nContent-Length: 4\r\n\r\nsent",
+            "200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 9\r\n\r\ndata: x\n\n",
+        ];
+        $watcher = EventLoop::onReadable($listener, static function () use ($listener, &$responses): void {
+            $socket = stream_socket_accept($listener, 0);
+            \assert($socket !== false);
+            EventLoop::onReadable($socket, static function (string $id) use ($socket, &$responses): void {
+                $request = (string) fread($socket, 8192);
+                if ($request === '') {
+                    EventLoop::cancel($id);
+                    fclose($socket);
+                } elseif (preg_match('/^GET .*\r\n\r\n$|0\r\n\r\n$/Ds', $request) === 1) {
+                    fwrite($socket, 'HTTP/1.1 ' . array_shift($responses));
+                }
+            });
+        });
+        $client = new HttpClient();
+        self::failure(static fn() => $client->get('http://127.0.0.1:1/'));
+        $deferred = new DeferredCancellation();
+        $cancellation = $deferred->getCancellation();
+        $redirects = new RequestOptions(maxRedirects: 1);
+        $upload = RequestBody::stream(['body']);
+        $missing = [];
+        spl_autoload_register(static function (string $class) use (&$missing): void {
+            $missing[] = $class;
+        }, prepend: true);
+        $files = [];
+        while (($file = @fopen('/dev/null', 'r')) !== false) {
+            $files[] = $file;
+        }
+        array_map(fclose(...), \array_slice($files, -2));
+        $bodies = [
+            (string) $client->get($address)->getBody(),
+            (string) $client->get($address)->getBody(),
+            substr((string) $client->get($address)->getBody(), 0, 4),
+            (string) $client->get($address, options: $redirects, cancellation: $cancellation)->getBody(),
+            (string) $client->request('PUT', $address, body: $upload)->getBody(),
+        ];
+        foreach ($client->serverSentEvents($address) as $event) {
+            $bodies[] = $event->data;
+        }
+        EventLoop::cancel($watcher);
+        $client->kill();
+
+        return [implode(', ', $missing), $bodies];
+    }
+
     /** @return list<string> class and message of the failure; the body of a request when descriptors are free again */
     public static function requestWithoutDescriptors(): array
     {
