@@ -156,7 +156,7 @@ final class CookieJar implements \Countable
             'value' => new \SensitiveParameterValue($value),
             'domain' => $domain === '' ? $origin->host : $domain,
             'path' => str_starts_with($path, '/') ? $path : self::defaultPath($origin),
-            'isHostOnly' => $domain === '',
+            'isHostOnly' => !str_contains(rtrim($domain, '.'), '.'), // also for a top-level domain: RFC 6265bis, 5.7
             'isSecure' => isset($attributes['secure']),
             'expires' => self::expiry($attributes),
             'number' => 0,
@@ -181,8 +181,14 @@ final class CookieJar implements \Countable
         $attributes = [];
         foreach ($parts as $part) {
             [$name, $value] = array_map(trim(...), explode('=', $part, 2) + [1 => '']);
-            if (\strlen($value) <= self::MAX_ATTRIBUTE_BYTES) {
-                $attributes[strtolower($name)] = $value;
+            $name = strtolower($name);
+            $isValid = \strlen($value) <= self::MAX_ATTRIBUTE_BYTES && match ($name) {
+                'max-age' => preg_match('/^-?\d++$/D', $value) === 1,
+                'expires' => CookieDate::parse($value) !== null,
+                default => true,
+            };
+            if ($isValid) {
+                $attributes[$name] = $value;
             }
         }
 
@@ -266,11 +272,10 @@ final class CookieJar implements \Countable
     /** @param array<string, string> $attributes */
     private static function expiry(array $attributes): int
     {
-        $maxAge = $attributes['max-age'] ?? '';
-        if (preg_match('/^-?\d++$/D', $maxAge) === 1) {
+        if (isset($attributes['max-age'])) {
             $now = time();
 
-            return $now + min((int) $maxAge, \PHP_INT_MAX - $now); // (int) limits $maxAge to PHP_INT_MAX
+            return $now + min((int) $attributes['max-age'], \PHP_INT_MAX - $now); // (int) limits it to PHP_INT_MAX
         }
 
         return CookieDate::parse($attributes['expires'] ?? '') ?? \PHP_INT_MAX;

@@ -23,6 +23,8 @@ final class CookieJarTest extends TestCase
     #[TestWith(['a=1; Max-Age=0', 'http://h.test/', null])]
     #[TestWith(['a=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT', 'http://h.test/', null])]
     #[TestWith(['a=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT; Max-Age=60', 'http://h.test/', 'a=1'])]
+    #[TestWith(['a=1; Max-Age=0; Max-Age=', 'http://h.test/', null])]
+    #[TestWith(['a=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT; Expires=soon', 'http://h.test/', null])]
     #[TestWith(['=1', 'http://h.test/', null])]
     #[TestWith(['a', 'http://h.test/', null])]
     #[TestWith(['a=1; Path=/p//', 'http://h.test/p/q', null])]
@@ -92,6 +94,14 @@ final class CookieJarTest extends TestCase
 
         self::assertSame('a=1', $jar->header('https://h.test/'));
         self::assertNull($jar->header('http://h.test/'));
+    }
+
+    public function testACookieOfATopLevelDomainIsNotSentToOtherHosts(): void
+    {
+        $jar = new CookieJar();
+        $jar->store('http://test/', ['a=1; Domain=test']);
+
+        self::assertSame([null, 'a=1'], [$jar->header('http://h.test/'), $jar->header('http://test/')]);
     }
 
     public function testATopLevelDomainWithATrailingDotIsNoDomainForCookies(): void
