@@ -32,7 +32,7 @@ final class WaitingJobs
 
     public function oldest(): ?int
     {
-        return array_key_first($this->laneOf);
+        return key($this->laneOf); // array_key_first() would pass over all removed entries in each call
     }
 
     /** @return array<int, T> by id */
@@ -48,9 +48,9 @@ final class WaitingJobs
      */
     public function next(): object
     {
-        $lane = array_key_first($this->lanes) ?? throw new \LogicException('No job waits');
+        $lane = key($this->lanes) ?? throw new \LogicException('No job waits');
         $jobs = $this->lanes[$lane];
-        $id = array_key_first($jobs);
+        $id = key($jobs);
         $job = $jobs[$id];
         // The lane is removed before the job. So only $jobs refers to the array, and unset() does not copy the array.
         unset($this->lanes[$lane], $this->laneOf[$id]);

@@ -4,8 +4,10 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Internal\Launcher;
 
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Internal\Launcher\Process\WaitingJobs;
+use Spindle\Tests\ProcessorTime;
 
 final class WaitingJobsTest extends TestCase
 {
@@ -22,5 +24,25 @@ final class WaitingJobsTest extends TestCase
         self::assertSame([12, 21], array_keys($jobs->all()));
         self::assertSame([12, 21], [$jobs->next()->id, $jobs->next()->id]);
         self::assertTrue($jobs->isEmpty());
+    }
+
+    /** A search past all removed jobs in each call would take many seconds. */
+    #[TestWith([1])]
+    #[TestWith([10])]
+    #[TestWith([80_000])]
+    public function testThousandsOfJobsAreTakenInLinearTime(int $lanes): void
+    {
+        $jobs = new WaitingJobs();
+        for ($id = 0; $id < 80_000; ++$id) {
+            $jobs->add((object) ['id' => $id, 'lane' => $id % $lanes]);
+        }
+        $take = static function () use ($jobs): void {
+            for ($id = 0; !$jobs->isEmpty(); ++$id) {
+                $oldest = $jobs->oldest();
+                $id % 3 === 0 ? $jobs->remove((int) $oldest) : $jobs->next();
+            }
+        };
+
+        self::assertLessThan(1.0, ProcessorTime::of($take));
     }
 }
