@@ -8,10 +8,10 @@ use Spindle\Internal\Excerpt;
 use Spindle\SpindleException;
 
 /**
- * A task with its argument, or a command, has more bytes than {@see RemoteOptions::$maxPayloadBytes} or the engine
- * allows, and was not sent.
+ * A task with its argument has more bytes than {@see RemoteOptions::$maxPayloadBytes} or the engine allows, and was not
+ * sent. For a command that is too large, the message is in the `$error` of its result instead.
  *
- * A job that was sent also fails with this exception if it is too large for the memory_limit of the agents.
+ * A task that was sent also fails with this exception if it is too large for the memory_limit of the agents.
  */
 final class PayloadTooLargeException extends \RuntimeException implements SpindleException
 {

@@ -6,6 +6,7 @@ namespace Spindle\Remote;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
+use Spindle\Command\PortableCommand;
 use Spindle\Internal\CommandTransport;
 use Spindle\Internal\NotCopyable;
 use Spindle\Lifecycle;
@@ -69,8 +70,9 @@ final class RemoteCommands implements CommandTransport, Lifecycle
      * cancellation within a second, this method returns an outcome with an error that says so. The command may then
      * still be queued or running. This process repeats the cancellation until the engine has confirmed it.
      *
+     * @return string an outcome with an error if the command is too large
+     *
      * @throws CancelledException when the command was cancelled and has no outcome
-     * @throws PayloadTooLargeException
      * @throws BrokerException
      * @throws JobLostException
      * @throws InvalidSignatureException
@@ -78,9 +80,13 @@ final class RemoteCommands implements CommandTransport, Lifecycle
      */
     public function execute(string $encoded, Cancellation $withdrawal, Cancellation $cancellation): string
     {
-        $command = new PendingRemoteCommand($this->client, $this->client->commandJob($encoded));
+        try {
+            $command = new PendingRemoteCommand($this->client, $this->client->commandJob($encoded));
 
-        return $command->run($withdrawal, $cancellation);
+            return $command->run($withdrawal, $cancellation);
+        } catch (PayloadTooLargeException $tooLarge) {
+            return PortableCommand::encodeError($tooLarge->getMessage());
+        }
     }
 
     /**

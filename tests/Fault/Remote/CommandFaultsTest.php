@@ -11,7 +11,6 @@ use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
 use Spindle\Remote\JobLostException;
 use Spindle\Remote\JobStatus;
-use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteCommands;
 use Spindle\Remote\RemoteOptions;
@@ -145,16 +144,19 @@ final class CommandFaultsTest extends TestCase
         self::assertCount(10, $run->await());
     }
 
-    public function testACommandThatIsTooLargeForAQueueIsRefused(): void
+    public function testACommandThatIsTooLargeForAQueueFailsAlone(): void
     {
-        $pool = $this->pool(options: new RemoteOptions(maxPayloadBytes: 1000));
-        try {
-            $pool->execute(Command::of('cat')->withInput(str_repeat('x', 1000)));
-            self::fail('It is too large');
-        } catch (PayloadTooLargeException $refused) {
-            self::assertStringContainsString('The limit is 1000 ', $refused->getMessage());
-        }
-        self::assertSame(0, $this->statistics()['waiting']);
+        $this->agent($this->queue());
+        $results = iterator_to_array($this->pool(options: new RemoteOptions(maxPayloadBytes: 1000))->run([
+            'before' => Command::of('echo', 'before'),
+            'large' => Command::of('cat')->withInput(str_repeat('x', 1000)),
+            'after' => Command::of('echo', 'after'),
+        ]));
+
+        self::assertSame(["before\n", "after\n"], [$results['before']->stdout(), $results['after']->stdout()]);
+        self::assertFalse($results['large']->succeeded());
+        self::assertStringContainsString('The limit is 1000 ', (string) $results['large']->error);
+        self::assertSame([2, 0], [$this->statistics()['done_total'], $this->statistics()['waiting']]);
     }
 
     public function testOutputBeyondTheLimitOfItsAgentIsAnErrorOfItsCommandAlone(): void

@@ -8,9 +8,8 @@ use Amp\Cancellation;
 use Spindle\Command\PortableCommand;
 use Spindle\Internal\CommandTransport;
 use Spindle\Remote\JobCancelledException;
-use Spindle\Remote\PayloadTooLargeException;
 
-/** Runs jobs on other machines. A job fails alone if it is too large, or if another process cancels it early. */
+/** Runs jobs on other machines. A job fails alone if another process cancels it early. */
 final class QueueTransport implements CommandTransport
 {
     public function __construct(private readonly CommandTransport $transport) {}
@@ -23,8 +22,6 @@ final class QueueTransport implements CommandTransport
             return $cancellation->isRequested()
                 ? throw $cancelled
                 : PortableCommand::encodeError('cancelled by another process');
-        } catch (PayloadTooLargeException $tooLarge) {
-            return PortableCommand::encodeError($tooLarge->getMessage());
         }
     }
 }
