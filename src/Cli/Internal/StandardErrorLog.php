@@ -72,8 +72,10 @@ final class StandardErrorLog extends AbstractLogger
         $fields = [];
         foreach (self::FIELDS as $name) {
             $value = $context[$name] ?? '';
-            if (\is_int($value) || \is_float($value)) {
+            if (\is_int($value) || \is_float($value) && is_finite($value)) {
                 $fields[$name] = \is_int($value) ? $value : round($value, 6);
+            } elseif (\is_float($value)) {
+                $fields[$name] = (string) $value; // JSON has no INF and NAN
             } elseif (\is_string($value) && $value !== '') {
                 $fields[$name] = self::shorten($value);
             }

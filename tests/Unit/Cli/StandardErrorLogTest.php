@@ -34,12 +34,25 @@ final class StandardErrorLogTest extends TestCase
         self::assertStringEndsWith($end, explode("\n", self::logged('false', $id))[0]);
     }
 
-    private static function logged(string $json, string $id = 'id7'): string
+    /** @param non-empty-string $duration */
+    #[TestWith(['INF', 'INF'])]
+    #[TestWith(['-INF', '-INF'])]
+    #[TestWith(['NAN', 'NAN'])]
+    #[TestWith(['0.12345678', 0.123457])]
+    public function testANumberThatJsonLacksIsLoggedAsText(string $duration, string|float $logged): void
+    {
+        $entry = json_decode(self::logged('true', context: "'duration' => {$duration}"), true, 3, \JSON_THROW_ON_ERROR);
+
+        self::assertIsArray($entry);
+        self::assertSame(['GET /a failed', $logged], [$entry['message'] ?? null, $entry['duration'] ?? null]);
+    }
+
+    private static function logged(string $json, string $id = 'id7', string $context = "'duration' => 1"): string
     {
         $autoload = var_export(\dirname(__DIR__, 3) . '/vendor/autoload.php', true);
         $code = "require {$autoload}; (new Spindle\\Cli\\Internal\\StandardErrorLog({$json}, false, false))->error("
             . "'{method} {target} failed', ['request_id' => '{$id}', 'method' => 'GET', 'target' => '/a',"
-            . " 'client_ip' => '192.0.2.7',"
+            . " 'client_ip' => '192.0.2.7', {$context},"
             . " 'exception' => new DomainException('outer', 0, new RuntimeException('inner'))]);";
         $process = proc_open([\PHP_BINARY, '-r', $code], [2 => ['pipe', 'w']], $pipes);
         self::assertIsResource($process);
