@@ -22,6 +22,11 @@ final class ServeUsageTest extends SpindleCommandTestCase
                     . ' application, and one for each CPU is usually enough',
             ];
         }
+        yield 'a port for processes' => [
+            ['-p', '8080'],
+            "option --processes: '8080' is not allowed; give a number from 1 to 500; each process loads the"
+                . ' application, and one for each CPU is usually enough; to set a port, use --listen 127.0.0.1:8080',
+        ];
         yield 'an address' => [['--listen', '8080'], "option --listen: '8080' is not allowed; {$forms}"];
         yield 'an address with a path' => [
             ['--listen', 'http://127.0.0.1:8080/'],

@@ -164,8 +164,10 @@ final class ServeOptions
 
     private static function processes(GivenOptions $given): ?int
     {
+        $number = (int) $given->text('processes');
         $allowed = 'a number from 1 to ' . SupervisorOptions::MAX_PROCESSES
-            . '; each process loads the application, and one for each CPU is usually enough';
+            . '; each process loads the application, and one for each CPU is usually enough'
+            . ($number > 1000 && $number <= self::MAX_PORT ? "; to set a port, use --listen 127.0.0.1:{$number}" : '');
 
         return $given->number('processes', $allowed, 1, SupervisorOptions::MAX_PROCESSES);
     }
