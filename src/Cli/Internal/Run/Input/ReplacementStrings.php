@@ -50,7 +50,7 @@ final class ReplacementStrings
             );
         }
         $this->parts = array_flip($texts);
-        $this->hasPositions = !isset($spellings['']);
+        $this->hasPositions = $texts[''] === self::DEFAULTS[''];
         $this->columns = array_filter(
             array_map(static fn(int $index): int => $index + 1, array_flip(array_reverse($columns, true))),
             static fn(int|string $name): bool => $name !== '',

@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\Internal\Run\Input\CommandTemplate;
+use Spindle\Cli\Internal\Run\Input\ReplacementStrings;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Tests\CatchesThrown;
 
@@ -366,6 +367,16 @@ final class CommandTemplateTest extends TestCase
         string $line,
     ): void {
         self::assertSame($line, CommandTemplate::fromWords([$template])->command([$input], 1, 1)->line);
+    }
+
+    /** As with GNU parallel, only another spelling of {} turns positions off. */
+    #[TestWith(['{}', 'a b'])]
+    #[TestWith([',,', '{1} {-1}'])]
+    public function testPositionsAreReplacedIfBracesStandForTheValue(string $spelling, string $expected): void
+    {
+        $template = CommandTemplate::fromWords(['echo', '{1} {-1}'], new ReplacementStrings(['' => $spelling]));
+
+        self::assertSame($expected, $template->command(['a', 'b'], 1, 1)->words()[1]);
     }
 
     public function testTheLogsTextIsTheSameInEverySlot(): void
