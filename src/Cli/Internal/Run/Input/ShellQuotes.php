@@ -13,7 +13,9 @@ final class ShellQuotes
 
     public static function quoted(string $text): string
     {
-        return preg_match(self::PLAIN_PATTERN, $text) === 1 ? $text : self::around($text);
+        return preg_match(self::PLAIN_PATTERN, $text) === 1
+            ? $text
+            : (string) preg_replace("~^''(?=.)|(?<=.)''$~Ds", '', self::around($text));
     }
 
     public static function around(string $text): string

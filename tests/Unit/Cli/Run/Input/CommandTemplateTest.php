@@ -9,7 +9,9 @@ use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\Internal\Run\Input\CommandTemplate;
 use Spindle\Cli\Internal\Run\Input\ReplacementStrings;
+use Spindle\Cli\Internal\Run\Input\ShellQuotes;
 use Spindle\Cli\Internal\UsageException;
+use Spindle\Command\Command;
 use Spindle\Tests\CatchesThrown;
 
 final class CommandTemplateTest extends TestCase
@@ -367,6 +369,21 @@ final class CommandTemplateTest extends TestCase
         string $line,
     ): void {
         self::assertSame($line, CommandTemplate::fromWords([$template])->command([$input], 1, 1)->line);
+    }
+
+    /** The texts are those of GNU parallel 20221122. */
+    #[TestWith(["a'", "'a'\"'\""])]
+    #[TestWith(["'a", "\"'\"'a'"])]
+    #[TestWith(["'", "\"'\""])]
+    #[TestWith(["''", "\"'\"''\"'\""])]
+    #[TestWith(["a'b", "'a'\"'\"'b'"])]
+    #[TestWith(['', "''"])]
+    public function testAValueIsPrintedWithTheQuotesOfGnuParallel(string $value, string $quoted): void
+    {
+        $template = CommandTemplate::fromWords(['echo', 'x{}y', '{}']);
+
+        self::assertSame("echo x{$quoted}y {$quoted}", $template->text([$value], 1, 1));
+        self::assertSame("echo {$quoted}", ShellQuotes::text(Command::of('echo', $value)));
     }
 
     /** As with GNU parallel, only another spelling of {} turns positions off. */
