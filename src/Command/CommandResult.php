@@ -136,7 +136,7 @@ final class CommandResult
     /** @return array<array-key, mixed> properties without output, which may be large or secret */
     public function __debugInfo(): array
     {
-        return ['output' => "{$this->output->length()} bytes", 'errors' => "{$this->errors->length()} bytes"]
+        return ['output' => "{$this->output->length} bytes", 'errors' => "{$this->errors->length} bytes"]
             + get_object_vars($this);
     }
 }

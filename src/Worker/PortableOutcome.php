@@ -132,7 +132,7 @@ final class PortableOutcome
             $packing->add(\ord($kinds[$i]), $part);
         }
 
-        return substr($bytes, 0, $headBytes) . $packing->head() . $packing->bytes();
+        return substr($bytes, 0, $headBytes) . $packing->head() . $packing->bytes;
     }
 
     public static function isSuccess(string $bytes): bool

@@ -128,7 +128,7 @@ final class InterruptTest extends SpindleCommandTestCase
         posix_kill((int) getmypid(), \SIGINT);
         delay(0.01);
 
-        return $interrupts->status();
+        return $interrupts->status;
     }
 
     public function testASecondInterruptEndsWhatRunsAndLogsNothingOfIt(): void

@@ -28,7 +28,7 @@ final class OutputStream
     private readonly bool $isFile;
 
     private readonly Condition $writable;
-    private bool $writing = false;
+    public bool $isWriting = false;
     private bool $abandoned = false;
 
     /** Fibers that wait in {@see write()} until the write of another fiber has finished. */
@@ -75,10 +75,10 @@ final class OutputStream
      */
     public function write(string $bytes, ?\Closure $prefix = null): void
     {
-        while ($this->writing) {
+        while ($this->isWriting) {
             $this->writers->wait(null, $this->writers->wakeFirst(...));
         }
-        $this->writing = true;
+        $this->isWriting = true;
         try {
             if ($prefix !== null) {
                 $this->waitUntilWritable();
@@ -86,14 +86,9 @@ final class OutputStream
             }
             $this->writeAll($bytes);
         } finally {
-            $this->writing = false;
+            $this->isWriting = false;
             $this->writers->wakeFirst();
         }
-    }
-
-    public function isWriting(): bool
-    {
-        return $this->writing;
     }
 
     /** Makes the pending write and all later writes throw {@see OutputClosedException} instead of waiting. */

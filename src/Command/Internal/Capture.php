@@ -25,7 +25,7 @@ final class Capture
 
     private int $memoryBytes = 0;
 
-    private int $length = 0;
+    public int $length = 0;
 
     public function __construct(private CaptureStore $store) {}
 
@@ -95,11 +95,6 @@ final class Capture
         $this->start = $start;
         $this->length = $at;
         $this->store->release(0, true);
-    }
-
-    public function length(): int
-    {
-        return $this->length;
     }
 
     /** @throws StreamException when the output in a file is too large for the free memory */

@@ -170,7 +170,7 @@ final class Launcher implements LauncherEvents
      */
     public function add(PendingCommand $pending): void
     {
-        if ($this->commands === [] || $this->process->isClosed()) {
+        if ($this->commands === [] || $this->process->isClosed) {
             $this->process->keepLoop();
         }
         $this->exhausted = false;

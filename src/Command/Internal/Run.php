@@ -198,7 +198,7 @@ final class Run implements PendingCommandOwner, InputConsumer
     public function onPaused(): void
     {
         $this->dispatcher->backend->flush();
-        if ($this->input->isOver()) {
+        if ($this->input->isOver) {
             $this->changed->notify();
         }
     }
@@ -225,7 +225,7 @@ final class Run implements PendingCommandOwner, InputConsumer
                 continue;
             }
             // A stopped input is over, even if a read of it is still suspended. The run does not wait for that read.
-            if ($this->commands === [] && $this->input->isOver()) {
+            if ($this->commands === [] && $this->input->isOver) {
                 return $this->input->failure === null ? null : throw $this->input->failure;
             }
             $this->pullSoon();

@@ -42,12 +42,14 @@ final class InputPump
     /** When $values has this many values, the pump checks again whether to pass them on; 0 for the next value. */
     private int $nextCheck = 0;
 
-    private bool $isOver = false;
+    /** Set when the input has ended, has failed or was closed, so that nothing more is read. */
+    public bool $isOver = false;
 
-    private bool $isReading = false;
+    /** Set while a read is queued or running. The last read may still run when {@see $isOver} is set. */
+    public bool $isReading = false;
 
     /** Whether the running read has suspended its fiber for a turn of the event loop. */
-    private bool $isSuspended = false;
+    public bool $isSuspended = false;
 
     /** Time of {@see Clock::now()} at which the current callback stops reading. */
     private float $sliceEnd = 0.0;
@@ -71,23 +73,6 @@ final class InputPump
             $this->isReading = true;
             $this->reader === null ? EventLoop::queue($this->pull(...)) : $this->reader->queue($this->pull(...));
         }
-    }
-
-    /** Returns whether the input has ended, has failed or was closed, so that nothing more is read. */
-    public function isOver(): bool
-    {
-        return $this->isOver;
-    }
-
-    /** Returns whether a read is queued or running. The last read may still run when {@see isOver()} returns true. */
-    public function isReading(): bool
-    {
-        return $this->isReading;
-    }
-
-    public function isSuspended(): bool
-    {
-        return $this->isSuspended;
     }
 
     /**

@@ -16,17 +16,12 @@ final class OneShot
     /** Condition on which {@see await()} waits; null as long as no call had to wait. */
     private ?Condition $completed = null;
 
-    private bool $isCompleted = false;
+    public bool $isCompleted = false;
 
     private ?\Throwable $failure = null;
 
     /** @var T|null */
     private mixed $value = null;
-
-    public function isCompleted(): bool
-    {
-        return $this->isCompleted;
-    }
 
     /**
      * Waits for the result or the failure. Returns the result, or throws the failure.

@@ -51,7 +51,8 @@ final class LauncherProcess
     /** Number of written bytes. write() removes them when they are half of $unsent, as it has to copy the rest. */
     private int $written = 0;
 
-    private bool $closed = false;
+    /** Set when the pipes are closed. At the end of a script, PHP may destroy this object before the pool. */
+    public bool $isClosed = false;
 
     /**
      * @param string|null $php PHP command-line binary that runs the launcher; null to search for one
@@ -80,7 +81,7 @@ final class LauncherProcess
 
     public function __destruct()
     {
-        if (!$this->closed && !$this->closeInFork()) {
+        if (!$this->isClosed && !$this->closeInFork()) {
             $this->events->get()?->onDestroyed();
         }
         $this->close();
@@ -89,19 +90,13 @@ final class LauncherProcess
     /** @return array<string, mixed> properties without the environment and unsent commands, which may be secret */
     public function __debugInfo(): array
     {
-        return ['pid' => $this->child->pid, 'unsentBytes' => $this->unsentBytes(), 'closed' => $this->closed];
+        return ['pid' => $this->child->pid, 'unsentBytes' => $this->unsentBytes(), 'closed' => $this->isClosed];
     }
 
     /** Returns whether this process started the launcher. A fork has the same pipes, but must not use them. */
     public function belongsToThisProcess(): bool
     {
         return $this->ownerPid === getmypid();
-    }
-
-    /** Returns whether the pipes are closed. At the end of a script, PHP may destroy this object before the pool. */
-    public function isClosed(): bool
-    {
-        return $this->closed;
     }
 
     /**
@@ -111,7 +106,7 @@ final class LauncherProcess
      */
     public function keepLoop(): void
     {
-        if ($this->closed) {
+        if ($this->isClosed) {
             throw LauncherException::closed();
         }
         EventLoop::reference($this->readCallbackId);
@@ -141,7 +136,7 @@ final class LauncherProcess
     /** Sends the queued frames, then `$frames`. If the pipe is full, the event loop sends the rest later. */
     public function send(#[\SensitiveParameter] string $frames = ''): void
     {
-        if ($this->closed || ($frames === '' && $this->queued === '')) {
+        if ($this->isClosed || ($frames === '' && $this->queued === '')) {
             return;
         }
         $this->heartbeat->noteSent();
@@ -160,7 +155,7 @@ final class LauncherProcess
     /** Reads frames that have arrived, and passes them to {@see LauncherEvents}. Notices the death of the launcher. */
     public function read(): void
     {
-        if ($this->closed || $this->closeInFork()) {
+        if ($this->isClosed || $this->closeInFork()) {
             return;
         }
         $bytes = Warnings::read($this->child->stdout, self::READ_BYTES);
@@ -183,10 +178,10 @@ final class LauncherProcess
     /** Asks the launcher to end its processes and to exit, and closes the pipes. Does not wait for the exit. */
     public function requestEnd(): void
     {
-        if ($this->closed) {
+        if ($this->isClosed) {
             return;
         }
-        $this->closed = true;
+        $this->isClosed = true;
         EventLoop::cancel($this->readCallbackId);
         $this->heartbeat->stop();
         LoopCallback::cancel($this->writeCallbackId);
@@ -200,14 +195,14 @@ final class LauncherProcess
     /** Makes the launcher end its processes. Handles frames until the launcher closes its pipe, for 2 s at most. */
     public function endAndRead(): void
     {
-        if ($this->closed || !$this->belongsToThisProcess()) {
+        if ($this->isClosed || !$this->belongsToThisProcess()) {
             return;
         }
         $this->sendEnd();
         [$this->unsent, $this->written] = ['', 0];
         $deadline = hrtime(true) + self::LAST_FRAMES_NANOSECONDS;
         $pause = LauncherChild::MIN_POLL_MICROSECONDS;
-        while (!$this->closed && hrtime(true) < $deadline) {
+        while (!$this->isClosed && hrtime(true) < $deadline) {
             $bytes = Warnings::read($this->child->stdout, self::READ_BYTES);
             if ($bytes !== '' && $bytes !== false) {
                 try {
@@ -237,7 +232,7 @@ final class LauncherProcess
     public function check(): void
     {
         $this->read(); // the answer may have arrived while this process was blocked or stopped
-        if ($this->closed) {
+        if ($this->isClosed) {
             return;
         }
         $death = $this->heartbeat->check($this->child);
@@ -277,7 +272,7 @@ final class LauncherProcess
         if ($this->belongsToThisProcess()) {
             return false;
         }
-        if (!$this->closed) {
+        if (!$this->isClosed) {
             $this->requestEnd();
             $this->events->get()?->onFork();
         }

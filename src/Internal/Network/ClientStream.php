@@ -46,9 +46,10 @@ final class ClientStream
 
     private readonly int $ownerPid;
 
-    private bool $isEncrypted = false;
+    public bool $isEncrypted = false;
 
-    private bool $isReused = false;
+    /** Set if an earlier request to this PHP process has opened the stream and transferred bytes. */
+    public bool $isReused = false;
 
     /** PHP's warning about a failed write, to be reported if the next read fails without a warning. */
     private string $writeWarning = '';
@@ -314,17 +315,6 @@ final class ClientStream
             // The client's bytes fit into the socket's buffer, so the handshake never waits for a writable socket.
             $deadline->readable($stream, 'the TLS handshake');
         }
-    }
-
-    public function isEncrypted(): bool
-    {
-        return $this->isEncrypted;
-    }
-
-    /** Returns whether an earlier request to this PHP process has opened the stream and transferred bytes. */
-    public function isReused(): bool
-    {
-        return $this->isReused;
     }
 
     /** Returns at most 100 bytes that have arrived on an unencrypted stream, without consuming them. */

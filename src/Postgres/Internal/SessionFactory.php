@@ -159,7 +159,7 @@ final class SessionFactory
             $opened->parameters,
             $opened->pid,
             hasRefusedCheck: $opened->serverStartTime === null,
-        ))->statements();
+        ))->statements;
         $log = new StatementLog($options->logger, ++$this->openedCount, $opened->pid);
         $verb = $opened->roundTrip === null ? 'Connected' : 'Reusing the connection';
         $log->log("{$verb} to {$opened->endpoint}" . ($opened->tls ? ' with TLS' : ''));

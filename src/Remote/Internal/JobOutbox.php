@@ -150,10 +150,10 @@ final class JobOutbox
             } catch (\Throwable $failure) {
                 $failed = $failure instanceof PayloadTooLargeException ? 1 : null; // the broker refused the first job
                 foreach (array_splice($batch, 0, $failed) as [, , , $accepted]) {
-                    $accepted->isCompleted() ? null : $accepted->fail($failure);
+                    $accepted->isCompleted ? null : $accepted->fail($failure);
                 }
             }
-            $batch = array_values(array_filter($batch, static fn(array $call): bool => !$call[3]->isCompleted()));
+            $batch = array_values(array_filter($batch, static fn(array $call): bool => !$call[3]->isCompleted));
         }
     }
 
@@ -221,7 +221,7 @@ final class JobOutbox
             if ($offset >= $result->accepted && $result->refusal instanceof PayloadTooLargeException) {
                 return $i > 0 ? \array_slice($batch, $i) : throw $result->refusal;
             }
-            if (!$accepted->isCompleted()) { // otherwise, abandon() has already failed this call
+            if (!$accepted->isCompleted) { // otherwise, abandon() has already failed this call
                 // Only ids that callers give to dispatch() can be in conflict. A dispatch() call submits one job.
                 match (true) {
                     isset($conflicts[$offset]) => $accepted->fail(

@@ -20,7 +20,7 @@ final class OutcomeBuffer implements \Countable
 
     private readonly OutcomeFile $file;
 
-    private int $bytes = 0;
+    public int $bytes = 0;
 
     private int $heldBytes = 0;
 
@@ -91,10 +91,5 @@ final class OutcomeBuffer implements \Countable
     public function count(): int
     {
         return \count($this->outcomes);
-    }
-
-    public function bytes(): int
-    {
-        return $this->bytes;
     }
 }

@@ -307,14 +307,14 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** Returns whether no more outcomes will arrive. After close(), ignores a running read, whose value is dropped. */
     private function isOver(): bool
     {
-        return $this->input->isOver() && $this->pending === [] && ($this->isClosed || !$this->input->isReading());
+        return $this->input->isOver && $this->pending === [] && ($this->isClosed || !$this->input->isReading);
     }
 
     public function room(): int
     {
         $hasRoom = \count($this->batch) < self::MAX_BATCH_TASKS
             && \count($this->pending) + \count($this->arrived) < self::MAX_WINDOW_TASKS
-            && $this->pendingBytes + $this->arrived->bytes() < self::MAX_BYTES;
+            && $this->pendingBytes + $this->arrived->bytes < self::MAX_BYTES;
 
         return $hasRoom ? 1 : 0;
     }
@@ -322,7 +322,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     public function onValues(array $keys, array $values): void
     {
         $job = $this->client->job($this->head, PortableTask::encodeArgument($values[0], $keys[0]), $keys[0]);
-        if ($this->input->isOver()) {
+        if ($this->input->isOver) {
             return; // the value's __serialize() has closed the executor
         }
         $this->pending[$job->id] = [$this->readCount++, $keys[0], \strlen($job->frame)];

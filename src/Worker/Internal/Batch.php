@@ -120,6 +120,6 @@ final class Batch
             $task instanceof EncodedValue ? $packing->add($task->kind, $task->bytes) : $packing->addPlain([$task]);
         }
 
-        return [$head . $packing->head(), $packing->bytes()];
+        return [$head . $packing->head(), $packing->bytes];
     }
 }

@@ -31,8 +31,10 @@ final class BatchSizing
 
     /** Largest size of the next batch: MAX_GROWTH_FACTOR times the size of the largest finished batch. */
     private int $maxSize = 1;
-    private int $size = 1;
-    private bool $isQuick = false;
+    public int $size = 1;
+
+    /** Set if a worker should get its next batch before it has finished the current one. */
+    public bool $isQuick = false;
     private int $batchCount = 0;
 
     /** Learns from a batch of $count tasks. They took $elapsed ns together, and the longest one took $longest ns. */
@@ -50,20 +52,9 @@ final class BatchSizing
         $this->isQuick = $typical < self::QUICK_TASK_NANOSECONDS;
     }
 
-    public function size(): int
-    {
-        return $this->size;
-    }
-
     /** Returns whether each result should be sent separately, because durations are still unknown or tasks are slow. */
     public function isEager(): bool
     {
         return $this->batchCount < self::MIN_LEARNT_BATCHES || $this->size <= self::MAX_EAGER_TASKS;
-    }
-
-    /** Returns whether a worker should get its next batch before it has finished the current one. */
-    public function isQuick(): bool
-    {
-        return $this->isQuick;
     }
 }

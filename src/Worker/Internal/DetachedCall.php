@@ -52,7 +52,7 @@ final class DetachedCall
 
     public function isOver(): bool
     {
-        return $this->result->isCompleted();
+        return $this->result->isCompleted;
     }
 
     /** Returns what the call returned, or throws what it threw. Waits until the call is over. */

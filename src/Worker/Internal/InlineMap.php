@@ -113,7 +113,7 @@ final class InlineMap implements InputConsumer
     {
         $this->isValueNeeded = true;
         $this->input->pullSoon();
-        while ($this->next === null && !$this->input->isOver()) {
+        while ($this->next === null && !$this->input->isOver) {
             $this->changed->wait($cancellation);
         }
         $next = $this->next;

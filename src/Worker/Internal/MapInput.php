@@ -65,14 +65,14 @@ final class MapInput implements InputConsumer
         }
         $readyCount = $this->readyBatch === null ? 0 : 1;
 
-        return $this->pump->isOver() || !$this->run->hasRoom()
+        return $this->pump->isOver || !$this->run->hasRoom()
             ? $readyCount + ($this->tasks === [] ? 0 : 1)
             : $readyCount + max(0, $this->valueCount - $this->pulledCount);
     }
 
     public function take(int $maxTasks): ?Batch
     {
-        if ($this->pump->isSuspended() || $this->pump->isOver() || !$this->pump->isReading()) {
+        if ($this->pump->isSuspended || $this->pump->isOver || !$this->pump->isReading) {
             $this->completeBatch(); // do not wait until the batch is full: no value is available now
         }
         $batch = $this->readyBatch;
@@ -116,7 +116,7 @@ final class MapInput implements InputConsumer
     /** Returns whether the last batch has been made. This batch may still wait for a worker. */
     public function isOver(): bool
     {
-        return $this->pump->isOver() && $this->tasks === [];
+        return $this->pump->isOver && $this->tasks === [];
     }
 
     public function failure(): ?\Throwable
@@ -133,7 +133,7 @@ final class MapInput implements InputConsumer
             return 0;
         }
 
-        return max(0, $this->sizing->size() - \count($this->tasks));
+        return max(0, $this->sizing->size - \count($this->tasks));
     }
 
     public function onValues(array $keys, array $values): void
@@ -226,7 +226,7 @@ final class MapInput implements InputConsumer
     {
         if ($value !== null && !\is_bool($value) && !\is_float($value)) {
             $bytes = ValueSerializer::serialize($value, 'The argument' . ValueSerializer::keySuffix($key));
-            if ($this->pump->isOver()) {
+            if ($this->pump->isOver) {
                 return; // the value's __serialize() has closed the map
             }
             $value = new EncodedValue($bytes, WorkerProtocol::SERIALIZED);

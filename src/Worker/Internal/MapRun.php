@@ -233,7 +233,7 @@ final class MapRun implements Source
         if ($this->queue->isFull) {
             return false;
         }
-        $window = max(self::MIN_WINDOW_TASKS, self::BATCHES_AHEAD * $this->dispatcher->size() * $this->sizing->size());
+        $window = max(self::MIN_WINDOW_TASKS, self::BATCHES_AHEAD * $this->dispatcher->size() * $this->sizing->size);
 
         return $this->input->pulledCount - $this->deliveredCount < $window
             && $this->queue->bytes + $this->input->pulledBytes - $this->deliveredBytes < OutcomeQueue::MAX_BYTES;

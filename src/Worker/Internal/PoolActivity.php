@@ -85,7 +85,7 @@ final class PoolActivity
     public function next(int $maxTasks, int $workers, bool $quick): ?Batch
     {
         foreach ($this->sources as $id => $source) {
-            if ($quick && !$source->sizing()->isQuick()) {
+            if ($quick && !$source->sizing()->isQuick) {
                 continue;
             }
             $batch = $source->take($maxTasks, $workers);

@@ -140,7 +140,7 @@ final class ProcessContext implements Context, LauncherEvents
 
     public function onDestroyed(): void
     {
-        if ($this->launcher?->isClosed() === false) {
+        if ($this->launcher?->isClosed === false) {
             $this->events->onDestroyed();
         }
     }

@@ -60,7 +60,7 @@ final class StreamDeadlock
     private function blockedMaps(): array
     {
         $maps = [];
-        foreach ($this->workers->all() as $worker) {
+        foreach ($this->workers->all as $worker) {
             if ($worker->batches === [] || $worker->createKillFailure !== null) {
                 return []; // the worker is starting, idle or ending, so the task soon gets a worker
             }
@@ -79,7 +79,7 @@ final class StreamDeadlock
         if ($map->isAbandoned() || $this->backlog->isDelayed($map, $map->firstOpen())) {
             return false;
         }
-        foreach ($this->workers->all() as $worker) {
+        foreach ($this->workers->all as $worker) {
             // If a worker has a generator that the caller reads before the first open task, the worker becomes free.
             $isReadEarlier = $worker->streamBatch?->source === $map && self::streamNumber($worker) < $map->firstOpen();
             if ($isReadEarlier || self::hasFirstOpen($map, $worker->batches[0])) {
@@ -92,7 +92,7 @@ final class StreamDeadlock
 
     private function end(MapRun $map): void
     {
-        foreach ($this->workers->all() as $worker) {
+        foreach ($this->workers->all as $worker) {
             foreach ($worker->batches as $batch) {
                 if (self::hasFirstOpen($map, $batch)) {
                     $this->timeouts->takeBackBatch($worker, $batch);

@@ -99,7 +99,7 @@ final class Submissions implements Source
             return null;
         }
         $share = intdiv($this->waitingCount, $workers);
-        $size = $share < 2 ? 1 : min($maxTasks, $this->sizing->size(), $share);
+        $size = $share < 2 ? 1 : min($maxTasks, $this->sizing->size, $share);
         $tasks = [];
         while (\count($tasks) < $size) {
             $submission = $this->waiting->dequeue();

@@ -125,7 +125,7 @@ final class TaskDispatcher implements PoolEvents
         return [
             'in_use' => $this->workers->inUseCount(),
             'max' => $this->workers->size,
-            'workers' => \count($this->workers->all()),
+            'workers' => \count($this->workers->all),
             'waiting' => $this->submissions->demand() + $this->backlog->taskCount(),
             'attempts_total' => $this->outcomes->attemptCount,
             'failed_total' => $this->outcomes->failedCount,
@@ -171,7 +171,7 @@ final class TaskDispatcher implements PoolEvents
 
     public function cancelWaiting(): void
     {
-        foreach ($this->workers->all() as $worker) {
+        foreach ($this->workers->all as $worker) {
             $this->timeouts->takeBack($worker);
         }
         $this->activity->abort(new CancelledException());
@@ -197,7 +197,7 @@ final class TaskDispatcher implements PoolEvents
             return;
         }
         $this->activity->remove($run);
-        foreach ($this->workers->all() as $worker) {
+        foreach ($this->workers->all as $worker) {
             $worker->forgetCode($run->id());
         }
         $this->onSettled();
@@ -219,7 +219,7 @@ final class TaskDispatcher implements PoolEvents
         if (!$areWorkersCurrent && $this->isInFork()) {
             return;
         }
-        $workers = $this->workers->all();
+        $workers = $this->workers->all;
         $hasRoom = $this->assign($workers, $areWorkersCurrent) || $this->workers->mayGrow();
         if ($hasRoom && $this->timeouts->takeBackOverdue($workers)) {
             $this->assign($workers);
@@ -262,7 +262,7 @@ final class TaskDispatcher implements PoolEvents
     /** @param bool $readsOutput whether to wait for the last output of tasks and pass it on */
     public function kill(bool $readsOutput = false, ?ExecutorClosedException $reason = null): void
     {
-        $workers = $this->workers->all();
+        $workers = $this->workers->all;
         $this->workers->close($readsOutput);
         $this->failAll($workers, $reason ?? ExecutorClosedException::killed());
         $this->activity->end();
@@ -407,7 +407,7 @@ final class TaskDispatcher implements PoolEvents
     {
         $reason = ExecutorClosedException::forked();
         $this->submissions->ignoresFailures = true;
-        $this->failAll($this->workers->all(), $reason);
+        $this->failAll($this->workers->all, $reason);
         $this->activity->end($reason);
     }
 

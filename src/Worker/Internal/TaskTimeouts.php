@@ -124,7 +124,7 @@ final class TaskTimeouts
 
     public function takeBackBlocked(MapRun $run): void
     {
-        foreach ($this->workers->all() as $worker) {
+        foreach ($this->workers->all as $worker) {
             foreach ($worker->batches as $batch) {
                 if (
                     $batch->source === $run
@@ -159,7 +159,7 @@ final class TaskTimeouts
     private function replaceSuspended(): void
     {
         $next = null;
-        foreach ($this->workers->all() as $worker) {
+        foreach ($this->workers->all as $worker) {
             $first = $worker->firstBatch();
             if (
                 $first === null

@@ -32,7 +32,7 @@ final class UnwantedTasks
         if ($this->submissions->withdraw($submission, $reason) || $this->backlog->withdraw($submission, $reason)) {
             return;
         }
-        foreach ($this->workers->all() as $worker) {
+        foreach ($this->workers->all as $worker) {
             foreach ($worker->batches as $batch) {
                 $index = $batch->source === $this->submissions ? array_search($submission, $batch->keys, true) : false;
                 if ($index === false || $index < $batch->receivedCount || $index >= $batch->limit) {
@@ -49,7 +49,7 @@ final class UnwantedTasks
     public function abandon(MapRun $run, float $timeout): void
     {
         $this->backlog->drop($run);
-        foreach ($this->workers->all() as $worker) {
+        foreach ($this->workers->all as $worker) {
             if (!self::hasTasksOf($worker, $run)) {
                 continue;
             }
@@ -77,7 +77,7 @@ final class UnwantedTasks
         if (!$run->isAbandoned()) {
             return;
         }
-        foreach ($this->workers->all() as $worker) {
+        foreach ($this->workers->all as $worker) {
             if (self::hasTasksOf($worker, $run)) {
                 return;
             }

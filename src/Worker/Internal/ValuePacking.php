@@ -16,7 +16,7 @@ final class ValuePacking
 {
     private string $kinds = '';
     private string $lengths = '';
-    private string $bytes = '';
+    public string $bytes = '';
 
     public function add(int $kind, string $bytes): void
     {
@@ -56,11 +56,6 @@ final class ValuePacking
         return pack('V', \strlen($this->kinds)) . $this->kinds . $this->lengths;
     }
 
-    public function bytes(): string
-    {
-        return $this->bytes;
-    }
-
     /**
      * Encodes plain values together. This is faster than encoding each value separately, and fastest for integers.
      *
@@ -89,7 +84,7 @@ final class ValuePacking
         $packing = new self();
         $packing->addPlain(self::decodeList($list));
 
-        return $packing->head() . $packing->bytes();
+        return $packing->head() . $packing->bytes;
     }
 
     /** @return array{string, list<string>} kinds, one byte for each value, and the values */

@@ -53,7 +53,7 @@ final class WorkerReplacement
         if ($this->activity->isInFork()) {
             return false;
         }
-        foreach ($this->workers->all() as $worker) {
+        foreach ($this->workers->all as $worker) {
             $this->timeouts->takeBack($worker);
             foreach ($worker->batches as $batch) {
                 $batch->isPinned = $batch->isPinned || !$mayMove;

@@ -19,7 +19,7 @@ final class Workers implements WorkerEvents
     private readonly StartBackoff $backoff;
 
     /** @var array<int, WorkerHandle> workers by id */
-    private array $workers = [];
+    public array $all = [];
 
     private int $endingCount = 0;
     private int $lastId = 0;
@@ -46,16 +46,10 @@ final class Workers implements WorkerEvents
         $this->groups = new WorkerGroups($context, $settings, $options, $this);
     }
 
-    /** @return array<int, WorkerHandle> */
-    public function all(): array
-    {
-        return $this->workers;
-    }
-
     public function inUseCount(): int
     {
         return \count(array_filter(
-            $this->workers,
+            $this->all,
             static fn(WorkerHandle $worker): bool => $worker->batches !== [],
         ));
     }
@@ -65,7 +59,7 @@ final class Workers implements WorkerEvents
     {
         $isRead = static fn(WorkerHandle $worker): bool => $worker->stream?->get() !== null;
 
-        return array_filter($this->workers, $isRead) !== [];
+        return array_filter($this->all, $isRead) !== [];
     }
 
     public function mayGrow(): bool
@@ -105,7 +99,7 @@ final class Workers implements WorkerEvents
             return 0;
         }
         $room = $this->size;
-        foreach ($this->workers as $worker) {
+        foreach ($this->all as $worker) {
             if (!$worker->isEnding) {
                 --$room;
                 $demand -= $worker->ready ? 0 : 1;
@@ -136,7 +130,7 @@ final class Workers implements WorkerEvents
             for (; $count > 0 && !$this->closed; --$count) { // the logger may have closed the pool
                 $group = $this->group();
                 $worker = $group->startup->start(++$this->lastId, $group, $this->size);
-                $this->workers[$worker->id] = $group->workers[$worker->id] = $worker;
+                $this->all[$worker->id] = $group->workers[$worker->id] = $worker;
                 $this->log('Worker {id} was started', ['id' => $worker->id]);
             }
         } catch (WorkerStartException $failure) {
@@ -164,7 +158,7 @@ final class Workers implements WorkerEvents
 
     public function shrink(): void
     {
-        foreach ($this->workers as $worker) {
+        foreach ($this->all as $worker) {
             if ($this->surplus() < 1) {
                 return;
             }
@@ -180,10 +174,10 @@ final class Workers implements WorkerEvents
         $this->closed = true;
         $this->stopTimer = EventLoop::delay(WorkerHandle::STOP_TIMEOUT, $this->notifyEmpty(...));
         $this->onEmpty = $onEmpty;
-        foreach ($this->workers as $worker) {
+        foreach ($this->all as $worker) {
             $worker->stop();
         }
-        if ($this->workers === []) {
+        if ($this->all === []) {
             $this->notifyEmpty();
         }
     }
@@ -196,8 +190,8 @@ final class Workers implements WorkerEvents
         $this->onEmpty = null;
         LoopCallback::cancel($this->idleTimer);
         LoopCallback::cancel($this->stopTimer);
-        $workers = $this->workers;
-        $this->workers = [];
+        $workers = $this->all;
+        $this->all = [];
         foreach ($workers as $worker) {
             $worker->link?->close(); // the worker ends when it is disconnected
         }
@@ -273,7 +267,7 @@ final class Workers implements WorkerEvents
 
     private function handleExit(WorkerHandle $worker): void
     {
-        unset($this->workers[$worker->id], $worker->group->workers[$worker->id]);
+        unset($this->all[$worker->id], $worker->group->workers[$worker->id]);
         $this->release($worker);
         $beganNothing = !$worker->ready || ($worker->batches !== [] && !$worker->hasBegun());
         $this->pool->workerEnded($worker);
@@ -287,7 +281,7 @@ final class Workers implements WorkerEvents
         }
         if (!$this->closed) {
             $this->pool->fill(); // another worker can be started
-        } elseif ($this->workers === []) {
+        } elseif ($this->all === []) {
             $this->notifyEmpty();
         }
     }
@@ -317,14 +311,14 @@ final class Workers implements WorkerEvents
 
     private function hasOthers(): bool
     {
-        return \count($this->workers) > $this->endingCount;
+        return \count($this->all) > $this->endingCount;
     }
 
     private function hasReady(): bool
     {
         $isReady = static fn(WorkerHandle $worker): bool => $worker->ready && !$worker->isEnding;
 
-        return array_filter($this->workers, $isReady) !== [];
+        return array_filter($this->all, $isReady) !== [];
     }
 
     private function release(WorkerHandle $worker): void
@@ -342,14 +336,14 @@ final class Workers implements WorkerEvents
     /** Returns by how much the number of workers exceeds the pool's size; negative if there are fewer. */
     public function surplus(): int
     {
-        return \count($this->workers) - $this->endingCount - $this->size;
+        return \count($this->all) - $this->endingCount - $this->size;
     }
 
     private function stopIdle(): void
     {
         $this->idleTimer = null;
         $next = \INF;
-        foreach ($this->workers as $worker) {
+        foreach ($this->all as $worker) {
             if ($worker->isIdle()) {
                 $left = $worker->idleLeft($this->options);
                 $left <= 0.001 ? $worker->stop() : $next = min($next, $left);

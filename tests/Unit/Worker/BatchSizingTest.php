@@ -16,8 +16,8 @@ final class BatchSizingTest extends TestCase
     {
         $sizing = new BatchSizing();
 
-        self::assertSame(1, $sizing->size());
-        self::assertFalse($sizing->isQuick());
+        self::assertSame(1, $sizing->size);
+        self::assertFalse($sizing->isQuick);
     }
 
     public function testBatchesOfQuickTasksGrowStepByStep(): void
@@ -25,24 +25,24 @@ final class BatchSizingTest extends TestCase
         $sizing = new BatchSizing();
         $sizes = [];
         for ($i = 0; $i < 6; ++$i) {
-            $sizes[] = $size = $sizing->size();
+            $sizes[] = $size = $sizing->size;
             $sizing->learn($size, $size * 200, 200);
         }
 
         self::assertSame([1, 8, 64, 512], \array_slice($sizes, 0, 4));
         self::assertSame(4096, $sizes[5]);
-        self::assertTrue($sizing->isQuick());
+        self::assertTrue($sizing->isQuick);
     }
 
     public function testABatchTakesAboutAMillisecond(): void
     {
         $sizing = new BatchSizing();
         for ($i = 0; $i < 20; ++$i) {
-            $size = $sizing->size();
+            $size = $sizing->size;
             $sizing->learn($size, $size * 100 * self::MICROSECOND, 100 * self::MICROSECOND);
         }
 
-        self::assertEqualsWithDelta(10, $sizing->size(), 1);
+        self::assertEqualsWithDelta(10, $sizing->size, 1);
     }
 
     public function testSlowTasksAreSentOneByOne(): void
@@ -50,21 +50,21 @@ final class BatchSizingTest extends TestCase
         $sizing = new BatchSizing();
         $sizing->learn(1, 20 * self::MILLISECOND, 20 * self::MILLISECOND);
 
-        self::assertSame(1, $sizing->size());
-        self::assertFalse($sizing->isQuick());
+        self::assertSame(1, $sizing->size);
+        self::assertFalse($sizing->isQuick);
     }
 
     public function testARareLongTaskAmongManyIsNotTheUsualOne(): void
     {
         $sizing = new BatchSizing();
         for ($i = 0; $i < 10; ++$i) {
-            $size = $sizing->size();
+            $size = $sizing->size;
             $sizing->learn($size, $size * self::MICROSECOND, self::MICROSECOND);
         }
-        $before = $sizing->size();
+        $before = $sizing->size;
         $sizing->learn($before, $before * self::MICROSECOND + 5000 * self::MILLISECOND, 5000 * self::MILLISECOND);
 
-        self::assertGreaterThan($before / 2, $sizing->size());
+        self::assertGreaterThan($before / 2, $sizing->size);
     }
 
     public function testResultsOfTinyTasksMayWait(): void
@@ -72,7 +72,7 @@ final class BatchSizingTest extends TestCase
         $sizing = new BatchSizing();
         self::assertTrue($sizing->isEager());
         for ($i = 0; $i < 20; ++$i) {
-            $size = $sizing->size();
+            $size = $sizing->size;
             $sizing->learn($size, $size * self::MICROSECOND, self::MICROSECOND);
         }
 
@@ -83,7 +83,7 @@ final class BatchSizingTest extends TestCase
     {
         $sizing = new BatchSizing();
         for ($i = 0; $i < 20; ++$i) {
-            $sizing->learn($sizing->size(), $sizing->size() * self::MILLISECOND, self::MILLISECOND);
+            $sizing->learn($sizing->size, $sizing->size * self::MILLISECOND, self::MILLISECOND);
         }
 
         self::assertTrue($sizing->isEager());
@@ -94,7 +94,7 @@ final class BatchSizingTest extends TestCase
         $sizing = new BatchSizing();
         $sizing->learn(0, 0, 0);
 
-        self::assertSame(1, $sizing->size());
-        self::assertFalse($sizing->isQuick());
+        self::assertSame(1, $sizing->size);
+        self::assertFalse($sizing->isQuick);
     }
 }

@@ -28,8 +28,8 @@ final class ValuePackingTest extends TestCase
                 $values[] = $value;
             }
 
-            self::assertSame([$kinds, $values], ValuePacking::decode($packing->head() . $packing->bytes()));
-            self::assertSame([$kinds, $values], ValuePacking::decode("before{$packing->head()}{$packing->bytes()}", 6));
+            self::assertSame([$kinds, $values], ValuePacking::decode($packing->head() . $packing->bytes));
+            self::assertSame([$kinds, $values], ValuePacking::decode("before{$packing->head()}{$packing->bytes}", 6));
             self::assertSame([\count($values), \strlen(implode('', $values))], [$packing->count(), $packing->size()]);
         }
     }
@@ -40,7 +40,7 @@ final class ValuePackingTest extends TestCase
 
         self::assertSame(
             [0, 0, '', pack('V', 0)],
-            [$packing->count(), $packing->size(), $packing->bytes(), $packing->head()],
+            [$packing->count(), $packing->size(), $packing->bytes, $packing->head()],
         );
     }
 

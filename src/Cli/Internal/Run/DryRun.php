@@ -66,7 +66,7 @@ final class DryRun
 
     private function concurrency(): int
     {
-        $concurrency = $this->options->start->jobs->current();
+        $concurrency = $this->options->start->jobs->current;
 
         return $concurrency === JobsOption::UNLIMITED
             ? $this->maxConcurrency ??= $this->maxConcurrency()

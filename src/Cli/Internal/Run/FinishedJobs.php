@@ -35,10 +35,10 @@ final class FinishedJobs
     /** @var array<int, int> size of the standard input in bytes, by job number; only for jobs with standard input */
     private array $sent = [];
 
-    private int $lastSequence = 0;
+    public int $lastSequence = 0;
 
-    /** @var int<0, max> */
-    private int $length = 0;
+    /** @var int<0, max> size of the log in bytes, without an incomplete last line */
+    public int $length = 0;
 
     private function __construct(private readonly string $path) {}
 
@@ -77,17 +77,6 @@ final class FinishedJobs
         $start = (string) fgets($file, self::START_BYTES);
 
         return str_starts_with(JobLog::HEADER, $start) || preg_match('/^' . self::FIELDS . '/', $start) === 1;
-    }
-
-    /** @return int<0, max> size of the log in bytes, without an incomplete last line */
-    public function length(): int
-    {
-        return $this->length;
-    }
-
-    public function lastSequence(): int
-    {
-        return $this->lastSequence;
     }
 
     /**

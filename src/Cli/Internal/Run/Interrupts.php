@@ -23,7 +23,8 @@ final class Interrupts
     private const SIGTERM = 15;
     private const SIGUSR1 = \PHP_OS_FAMILY === 'Linux' ? 10 : 30;
 
-    private ?int $status = null;
+    /** Exit status for the received signal; null if there was none. SIGTERM has precedence over Ctrl-C. */
+    public ?int $status = null;
 
     /** @var list<string> ids of the event loop's watchers */
     private array $watchers = [];
@@ -49,12 +50,6 @@ final class Interrupts
         array_push($this->watchers, ...SignalWatch::start(array_diff_key($handlers, array_flip($ignored))));
         // The event loop installs the handlers in its next turn. Until then, an interrupt would kill this process.
         LoopTurn::await();
-    }
-
-    /** Returns the exit status for the received signal; null if there was none. SIGTERM has precedence over Ctrl-C. */
-    public function status(): ?int
-    {
-        return $this->status;
     }
 
     public function removeHandlers(): void

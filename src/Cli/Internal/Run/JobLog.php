@@ -62,7 +62,7 @@ final class JobLog
     {
         $file = self::open($path);
         if (FileType::isRegular($file)) {
-            ftruncate($file, FinishedJobs::read($file, $path)->length());
+            ftruncate($file, FinishedJobs::read($file, $path)->length);
         }
 
         return new self($file, $path);
@@ -83,9 +83,9 @@ final class JobLog
         FileType::isRegular($file)
             || throw new UsageException("option --joblog: '{$path}' is not a regular file, so --resume can't read it");
         $finished = FinishedJobs::read($file, $path);
-        ftruncate($file, $finished->length());
+        ftruncate($file, $finished->length);
         $log = new self($file, $path);
-        if ($hasHeader && $finished->length() === 0) {
+        if ($hasHeader && $finished->length === 0) {
             $log->write(self::HEADER);
         }
 

@@ -19,7 +19,8 @@ final class JobsOption
 
     private string $content = '';
 
-    private function __construct(private int $current, private readonly int $cpus, private readonly ?string $file) {}
+    /** @param int $current number of jobs that may run at the same time, or {@see UNLIMITED} */
+    private function __construct(public int $current, private readonly int $cpus, private readonly ?string $file) {}
 
     /** @throws UsageException */
     public static function parse(?string $value, CpuCount $cpus = new CpuCount()): self
@@ -45,12 +46,6 @@ final class JobsOption
             );
 
         return $option;
-    }
-
-    /** Returns how many jobs may run at the same time, or {@see UNLIMITED}. */
-    public function current(): int
-    {
-        return $this->current;
     }
 
     public function isFile(): bool

@@ -17,18 +17,13 @@ final class MedianRuntime
 
     /** @var array<int, int> number of runtimes by class */
     private array $classes = [];
-    private int $count = 0;
+    public int $count = 0;
 
     public function add(float $seconds): void
     {
         $class = (int) round(log(max($seconds, self::MIN_SECONDS), self::CLASS_WIDTH_FACTOR));
         $this->classes[$class] = ($this->classes[$class] ?? 0) + 1;
         ++$this->count;
-    }
-
-    public function count(): int
-    {
-        return $this->count;
     }
 
     /** Returns the median in seconds; 0.0 without runtimes. */

@@ -128,7 +128,7 @@ final class Runner
             }
             $this->recorder->finish();
         } catch (OutputClosedException) {
-            return $this->interrupts->status() ?? ExitStatus::BROKEN_PIPE;
+            return $this->interrupts->status ?? ExitStatus::BROKEN_PIPE;
         } finally {
             array_map(EventLoop::cancel(...), $timers);
             $this->console->close(); // before the handlers end: Ctrl-C must not prevent it
@@ -137,7 +137,7 @@ final class Runner
             $this->options->input->inputs->close();
         }
 
-        return $this->interrupts->status() ?? $this->status();
+        return $this->interrupts->status ?? $this->status();
     }
 
     private function status(): int
@@ -151,7 +151,7 @@ final class Runner
     private function resumeHint(): ?string
     {
         $isForUsers = !\in_array($this->options->progress->mode, [ProgressMode::None, ProgressMode::Json], true);
-        $isWanted = $isForUsers || $this->interrupts->status() !== null;
+        $isWanted = $isForUsers || $this->interrupts->status !== null;
 
         return $isWanted ? $this->options->progress->resume?->hint($this->statistics) : null;
     }
@@ -161,7 +161,7 @@ final class Runner
         if ($this->maxConcurrency < 1) {
             throw new UsageException('no job can run with this limit of open files; raise it (ulimit -n)');
         }
-        $concurrency = $this->options->start->jobs->current();
+        $concurrency = $this->options->start->jobs->current;
         if ($concurrency > $this->maxConcurrency) {
             throw UsageException::option(
                 '--jobs',

@@ -47,7 +47,7 @@ final class TimeLimit
             return $this->seconds;
         }
 
-        return $this->median->count() < self::MIN_JOBS
+        return $this->median->count < self::MIN_JOBS
             ? null
             : max(self::MIN_SECONDS, round($this->share * $this->median->seconds(), 3));
     }

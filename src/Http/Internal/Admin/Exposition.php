@@ -11,7 +11,7 @@ namespace Spindle\Http\Internal\Admin;
  */
 final class Exposition
 {
-    private string $text = '';
+    public string $text = '';
 
     /** @param 'counter'|'gauge'|'histogram' $type */
     public function metric(string $name, string $type, string $help): void
@@ -33,11 +33,6 @@ final class Exposition
             . ' '
             . self::number($value)
             . "\n";
-    }
-
-    public function text(): string
-    {
-        return $this->text;
     }
 
     private static function escape(string $content): string

@@ -24,7 +24,7 @@ final class Metrics
         $metrics->processes();
         $metrics->pools();
 
-        return $metrics->exposition->text();
+        return $metrics->exposition->text;
     }
 
     /** @param list<HttpServerStatistics> $processes */

@@ -34,7 +34,7 @@ final class EventStream implements StreamInterface
     private bool $started = false;
 
     /** Whether a fiber is running the iterator, or is suspended in the iterator. That fiber will resume the reader. */
-    private bool $running = false;
+    public bool $isRunning = false;
 
     private bool $closed = false;
 
@@ -94,15 +94,10 @@ final class EventStream implements StreamInterface
         $this->wake();
     }
 
-    public function isRunning(): bool
-    {
-        return $this->running;
-    }
-
     /** Waits up to $timeout seconds for the end of a closed stream's iterator, whose `finally` blocks may suspend. */
     public function awaitEnd(float $timeout): void
     {
-        if ($this->running) {
+        if ($this->isRunning) {
             $this->suspend($timeout, $this->wake(...));
         }
     }
@@ -125,8 +120,8 @@ final class EventStream implements StreamInterface
     /** Makes the event loop run the iterator up to its next event, or end the iterator if the stream is closed. */
     private function start(): void
     {
-        if (!$this->running && $this->events !== null) {
-            $this->running = true;
+        if (!$this->isRunning && $this->events !== null) {
+            $this->isRunning = true;
             $this->producer->queue($this->advance(...));
         }
     }
@@ -142,7 +137,7 @@ final class EventStream implements StreamInterface
         if ($this->closed || $this->failure !== null) {
             $this->endGenerator($this->failure ?? ClientDisconnectedException::closed());
         }
-        $this->running = false;
+        $this->isRunning = false;
         $this->wake();
 
         return $this->events !== null;

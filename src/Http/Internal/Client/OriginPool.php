@@ -36,7 +36,7 @@ final class OriginPool
 
     private int $opening = 0;
 
-    private int $waitingCount = 0;
+    public int $waitingCount = 0;
 
     private readonly FiberQueue $waiting;
 
@@ -68,11 +68,6 @@ final class OriginPool
     public function idleCount(): int
     {
         return \count($this->idle);
-    }
-
-    public function waitingCount(): int
-    {
-        return $this->waitingCount;
     }
 
     /** Returns how many responses no fiber has read for a second, although requests wait. They may be in cycles. */

@@ -182,7 +182,7 @@ final class OriginPools
             'origins' => \count($this->pools),
             'connections' => $this->size(),
             'idle' => $this->sum(static fn(OriginPool $pool): int => $pool->idleCount()),
-            'waiting' => $this->sum(static fn(OriginPool $pool): int => $pool->waitingCount()),
+            'waiting' => $this->sum(static fn(OriginPool $pool): int => $pool->waitingCount),
         ];
     }
 
@@ -262,7 +262,7 @@ final class OriginPools
         }
         foreach ($this->pools as $key => $pool) {
             $pool->closeIdle();
-            if ($pool->size() === 0 && $pool->waitingCount() === 0) {
+            if ($pool->size() === 0 && $pool->waitingCount === 0) {
                 unset($this->pools[$key]);
             }
         }

@@ -185,7 +185,7 @@ final class ResponseBody implements StreamInterface
                 ));
             }
             $connection->received = substr($connection->received, $offset);
-            if ($this->chunks->hasEnded()) {
+            if ($this->chunks->hasEnded) {
                 $this->finish();
             }
         } elseif ($this->remaining === null) {
@@ -211,7 +211,7 @@ final class ResponseBody implements StreamInterface
                 && $connection->isReusable
                 && $connection->received === ''
                 && $connection->hasSent()
-                && $this->upload?->isComplete() !== false
+                && $this->upload?->isComplete !== false
                 ? $this->pool->release($connection)
                 : $this->pool->drop($connection);
         }

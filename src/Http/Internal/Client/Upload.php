@@ -23,7 +23,9 @@ final class Upload
     private static ?\WeakMap $filtered = null;
 
     private bool $mayHaveFilters = false;
-    private bool $isComplete = false;
+
+    /** Set when the connection has sent or buffered the whole body. */
+    public bool $isComplete = false;
     private bool $isAborted = false;
     private bool $hasRead = false;
     private int $sent = 0;
@@ -67,12 +69,6 @@ final class Upload
                 'another request sends it, or has sent a part of it; create a new body for each request',
             );
         }
-    }
-
-    /** Returns whether the connection has sent or buffered the whole body. */
-    public function isComplete(): bool
-    {
-        return $this->isComplete;
     }
 
     public function abort(): void

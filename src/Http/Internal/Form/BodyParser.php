@@ -117,7 +117,7 @@ final readonly class BodyParser
             $fields->set(urldecode($name), urldecode($value));
         }
 
-        return new Form($fields->values());
+        return new Form($fields->values);
     }
 
     private function parseMultipart(string $contentType, StreamInterface $body): Form

@@ -72,8 +72,8 @@ final class FormCollector implements MultipartSink
             $this->fields->set($this->part->name, $this->value);
         } elseif ($this->spool !== null) {
             $this->files->set($this->part->name, new UploadedFile(
-                $this->spool->file(),
-                $this->spool->size(),
+                $this->spool->file,
+                $this->spool->size,
                 \UPLOAD_ERR_OK,
                 $this->part->filename,
                 $this->part->type,
@@ -85,7 +85,7 @@ final class FormCollector implements MultipartSink
 
     public function form(): Form
     {
-        return new Form($this->fields->values(), $this->files->values());
+        return new Form($this->fields->values, $this->files->values);
     }
 
     public function discard(): void

@@ -21,7 +21,7 @@ final class NameTree
     private const KEY_PATTERN = '/\G\[(?:\s?+\]|([^\]]++)\])/';
 
     /** @var array<mixed> */
-    private array $tree = [];
+    public array $values = [];
 
     /** @param int $depth maximum number of opening brackets in a name */
     public function __construct(private readonly int $depth) {}
@@ -34,7 +34,7 @@ final class NameTree
         if ($keys === []) {
             return;
         }
-        $node = &$this->tree;
+        $node = &$this->values;
         foreach ($keys as $key) {
             if (!\is_array($node)) {
                 $node = [];
@@ -46,12 +46,6 @@ final class NameTree
             $node = &$node[$key];
         }
         $node = $value;
-    }
-
-    /** @return array<mixed> */
-    public function values(): array
-    {
-        return $this->tree;
     }
 
     /** @return list<string|null> the keys of a name, with null for the next free number; empty for a name to ignore */

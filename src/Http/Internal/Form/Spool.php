@@ -16,9 +16,9 @@ final class Spool
     private const MAX_MEMORY_BYTES = 65_536;
 
     /** @var resource */
-    private mixed $file;
+    public mixed $file;
 
-    private int $size = 0;
+    public int $size = 0;
     private bool $onDisk = false;
 
     /** @throws HttpException */
@@ -36,17 +36,6 @@ final class Spool
             $this->moveToDisk();
         }
         $this->append($bytes);
-    }
-
-    public function size(): int
-    {
-        return $this->size;
-    }
-
-    /** @return resource */
-    public function file(): mixed
-    {
-        return $this->file;
     }
 
     public function close(): void

@@ -23,12 +23,12 @@ final class ChunkDecoder
     /** Whether the last chunk, which has the size 0, was decoded. Then the trailer section follows. */
     private bool $isInTrailers = false;
 
-    private bool $ended = false;
+    public bool $hasEnded = false;
 
     /** Sum over the chunks so far: bytes of extensions minus bytes of data. The sum never falls below 0. */
     private int $excessExtensionBytes = 0;
 
-    private string $trailers = '';
+    public string $trailers = '';
     private int $trailerCount = 0;
 
     public function __construct(private readonly MessageLimits $limits) {}
@@ -43,7 +43,7 @@ final class ChunkDecoder
     public function decode(string $buffer, int &$offset): string
     {
         $body = '';
-        while (!$this->ended && $offset < \strlen($buffer)) {
+        while (!$this->hasEnded && $offset < \strlen($buffer)) {
             if ($this->remaining !== null && $this->remaining > 0) {
                 $bytes = substr($buffer, $offset, $this->remaining);
                 $offset += \strlen($bytes);
@@ -60,16 +60,6 @@ final class ChunkDecoder
         }
 
         return $body;
-    }
-
-    public function hasEnded(): bool
-    {
-        return $this->ended;
-    }
-
-    public function trailers(): string
-    {
-        return $this->trailers;
     }
 
     private static function line(string $buffer, int $offset): ?string
@@ -142,7 +132,7 @@ final class ChunkDecoder
     private function readTrailer(string $line): void
     {
         if ($line === '') {
-            $this->ended = true;
+            $this->hasEnded = true;
 
             return;
         }

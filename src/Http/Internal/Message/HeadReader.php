@@ -35,7 +35,7 @@ final class HeadReader
         . self::UNKNOWN_CODING
         . ')*+(?:[ \t]*+,[ \t]*+chunked)?+$@Di';
 
-    private string $method = '';
+    public string $method = '';
     private string $target = '';
     private string $version = '';
     private string $fields = '';
@@ -70,11 +70,6 @@ final class HeadReader
             $this->limits->checkRequestLine(min($bytes, $this->limits->head - $this->size));
         }
         $this->limits->checkSection($this->size + $bytes, 0);
-    }
-
-    public function method(): string
-    {
-        return $this->method;
     }
 
     /** Returns whether no line or one empty line was received. Old clients send CRLF after a body: RFC 9112, 2.2. */

@@ -67,7 +67,7 @@ final class RequestParser
     /** Returns the method of the incomplete or refused head; '' without such a head, or before the method arrives. */
     public function method(): string
     {
-        $method = $this->reader?->method();
+        $method = $this->reader?->method;
         if ($method !== '') {
             return $method ?? '';
         }
@@ -88,7 +88,7 @@ final class RequestParser
         return $this->offset === \strlen($this->buffer)
             && ($this->reader === null || $this->reader->isBlank())
             && $this->remaining === 0
-            && ($this->chunks === null || $this->chunks->hasEnded());
+            && ($this->chunks === null || $this->chunks->hasEnded);
     }
 
     /**
@@ -166,7 +166,7 @@ final class RequestParser
 
     public function bodyEnded(): bool
     {
-        return $this->remaining === 0 && ($this->chunks === null || $this->chunks->hasEnded());
+        return $this->remaining === 0 && ($this->chunks === null || $this->chunks->hasEnded);
     }
 
     /** Returns whether the last byte of the body has arrived. Earlier bytes may have been consumed already. */
@@ -190,7 +190,7 @@ final class RequestParser
 
     public function trailers(): string
     {
-        return $this->chunks?->trailers() ?? '';
+        return $this->chunks->trailers ?? '';
     }
 
     /** @return int|null offset in the buffer; null when the end was not received or is malformed */
@@ -206,7 +206,7 @@ final class RequestParser
             return null;
         }
 
-        return $chunks->hasEnded() ? $end : null;
+        return $chunks->hasEnded ? $end : null;
     }
 
     private function skipBody(): bool

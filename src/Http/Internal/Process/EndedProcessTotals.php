@@ -12,7 +12,7 @@ final class EndedProcessTotals
 {
     private const MAX_ROUTES = 500;
 
-    private Totals $totals;
+    public Totals $totals;
 
     public function __construct()
     {
@@ -29,11 +29,6 @@ final class EndedProcessTotals
     public function add(string $statistics): void
     {
         self::read($statistics, $this->totals->addCounters(...));
-    }
-
-    public function totals(): Totals
-    {
-        return $this->totals;
     }
 
     /** @param \Closure(HttpServerStatistics): void $useStatistics */

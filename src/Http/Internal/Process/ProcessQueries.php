@@ -130,7 +130,7 @@ final class ProcessQueries
         $query['asker']->channel->send(Message::Answers, $query['number'], serialize([
             'answers' => array_values($query['answers']),
             'silent' => array_map(static fn(Child $child): ?string => $child->lastStatistics, $silent),
-            'ended' => $query['question'] === ServingProcess::STATISTICS ? $this->endedTotals->totals() : null,
+            'ended' => $query['question'] === ServingProcess::STATISTICS ? $this->endedTotals->totals : null,
         ]));
     }
 }

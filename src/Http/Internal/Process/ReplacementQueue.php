@@ -12,7 +12,7 @@ final class ReplacementQueue
 
     private ?Slot $starting = null;
 
-    private bool $reloading = false;
+    public bool $isReloading = false;
 
     /** @var array<string, true> names of the roles whose process was replaced since the last {@see reload()} */
     private array $replaced = [];
@@ -29,16 +29,11 @@ final class ReplacementQueue
     {
         $abandoned = $this->starting;
         $this->starting = null;
-        $this->reloading = true;
+        $this->isReloading = true;
         $this->replaced = [];
         array_map($this->add(...), $this->slots);
 
         return $abandoned;
-    }
-
-    public function isReloading(): bool
-    {
-        return $this->reloading;
     }
 
     public function add(Slot $slot): void
@@ -81,8 +76,8 @@ final class ReplacementQueue
 
     private function endReload(): bool
     {
-        $ended = $this->reloading;
-        $this->reloading = false;
+        $ended = $this->isReloading;
+        $this->isReloading = false;
 
         return $ended;
     }

@@ -87,7 +87,7 @@ final class Slots
     public function reload(string $details): void
     {
         $this->logger->info(
-            ($this->replacements->isReloading() ? 'Reloading again, instead of the reload in progress' : 'Reloading')
+            ($this->replacements->isReloading ? 'Reloading again, instead of the reload in progress' : 'Reloading')
                 . $details,
         );
         $slot = $this->replacements->reload();

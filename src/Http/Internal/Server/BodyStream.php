@@ -205,9 +205,9 @@ final class BodyStream implements StreamInterface, BodyLimited
             $spool->write($this->read(self::READ_BYTES));
         }
         $this->close();
-        fseek($spool->file(), $position);
+        fseek($spool->file, $position);
 
-        return $spool->file();
+        return $spool->file;
     }
 
     /** Returns metadata. After the whole body was read, the key "trailers" has the fields after the last chunk. */

@@ -124,7 +124,7 @@ final class Connection implements TransportEvents
             return true;
         }
         $this->peerLeft = true;
-        $this->transport->isBroken() ? $this->close() : $this->exchange?->cancel(ClientDisconnectedException::closed());
+        $this->transport->isBroken ? $this->close() : $this->exchange?->cancel(ClientDisconnectedException::closed());
 
         return false;
     }
@@ -259,7 +259,7 @@ final class Connection implements TransportEvents
     private function handleEnd(): void
     {
         $this->timed->peerEnded = $this->peerLeft = true;
-        if (!$this->serving && !$this->transport->sending || $this->transport->isBroken()) {
+        if (!$this->serving && !$this->transport->sending || $this->transport->isBroken) {
             $this->close();
 
             return;

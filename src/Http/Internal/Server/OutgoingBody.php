@@ -266,7 +266,7 @@ final class OutgoingBody
     /** Returns whether the iterator of a closed body is still running: its `finally` blocks may suspend the fiber. */
     public function isEnding(): bool
     {
-        return $this->closeCalls > 0 || $this->stream instanceof EventStream && $this->stream->isRunning();
+        return $this->closeCalls > 0 || $this->stream instanceof EventStream && $this->stream->isRunning;
     }
 
     public function awaitEnd(): void

@@ -179,7 +179,7 @@ final class TimedTransport
             $isSent = $this->transport->send($this->outgoing);
             $this->outgoing = '';
             if (!$isSent) {
-                $this->transport->isBroken() ? $this->abort() : $this->startWriteDeadline();
+                $this->transport->isBroken ? $this->abort() : $this->startWriteDeadline();
             }
         }
     }
@@ -209,7 +209,7 @@ final class TimedTransport
         if ($this->closed || $this->transport->send($out)) {
             return false;
         }
-        if ($this->transport->isBroken()) {
+        if ($this->transport->isBroken) {
             $this->abort();
 
             return true;
@@ -223,7 +223,7 @@ final class TimedTransport
     /** Called when all unsent bytes were sent, or can't be sent any more. */
     public function continueOutput(): void
     {
-        if ($this->transport->isBroken()) {
+        if ($this->transport->isBroken) {
             $this->abort();
         } elseif ($this->phase === Phase::Linger) {
             $this->endOutput();
@@ -325,7 +325,7 @@ final class TimedTransport
         $this->phase = Phase::Linger;
         $sent = $this->outgoing === '' ? !$this->transport->sending : $this->transport->send($this->outgoing);
         $this->outgoing = '';
-        if ($this->transport->isBroken()) {
+        if ($this->transport->isBroken) {
             $this->abort();
         } elseif ($sent) {
             $this->endOutput();

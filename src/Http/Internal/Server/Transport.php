@@ -36,7 +36,7 @@ final class Transport
     private bool $isIncomplete = false;
 
     /** Whether the other side has reset the connection, TLS has failed, or bytes could not be sent. */
-    private bool $broken = false;
+    public bool $isBroken = false;
 
     /**
      * The connection as an object of ext-sockets, created when needed. For TLS, the constructor creates the object,
@@ -67,11 +67,6 @@ final class Transport
     public function stream()
     {
         return $this->stream;
-    }
-
-    public function isBroken(): bool
-    {
-        return $this->broken;
     }
 
     /**
@@ -120,7 +115,7 @@ final class Transport
             $ended = feof($this->stream);
             // The regular end of a plain connection was handled above. The regular end of TLS causes no warning. A TLS
             // alert about an error causes a warning. After such an alert, nothing can be sent (RFC 8446, 6.2).
-            $this->broken = $this->broken || $ended && (!$this->secure || $warning !== '' || $this->wasReset());
+            $this->isBroken = $this->isBroken || $ended && (!$this->secure || $warning !== '' || $this->wasReset());
 
             return $ended ? '' : null;
         }
@@ -140,7 +135,7 @@ final class Transport
         // Sending an empty string transfers no byte, but fails after a reset.
         [$sent] = Warnings::of(fn() => stream_socket_sendto($this->stream, ''));
         if ($sent !== 0) {
-            return $this->broken = true;
+            return $this->isBroken = true;
         }
         $this->socket ??= self::socketOf($this->stream);
         $socket = $this->socket;
@@ -171,7 +166,7 @@ final class Transport
             // writeFast() hides the warning that the client has closed the connection. Clients may do so at any time.
             $sent = Warnings::writeFast($this->stream, $bytes);
             if ($sent === false) {
-                $this->broken = true;
+                $this->isBroken = true;
 
                 return false;
             }
@@ -188,7 +183,7 @@ final class Transport
             $this->writeWatcher ??= EventLoop::onWritable($this->stream, OwnCallback::of($this->trySend(...)));
         }
 
-        return !$this->sending && !$this->broken;
+        return !$this->sending && !$this->isBroken;
     }
 
     public function pause(): void
@@ -275,7 +270,7 @@ final class Transport
             $bytes = substr($this->unsent, $this->sentOffset, self::MAX_SEND_BYTES);
             $sent = Warnings::writeFast($this->stream, $bytes);
             if ($sent === false || $sent === 0 && $this->secure && $this->wasReset()) {
-                $this->broken = true;
+                $this->isBroken = true;
                 $this->discardUnsent();
 
                 return;

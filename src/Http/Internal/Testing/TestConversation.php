@@ -220,7 +220,7 @@ final class TestConversation implements TransportEvents
     private function isComplete(): bool
     {
         return $this->head?->isChunked === true
-            ? $this->chunks->hasEnded()
+            ? $this->chunks->hasEnded
             : $this->head?->length === null || $this->head->length === $this->bodyBytes;
     }
 }

@@ -18,7 +18,7 @@ final class ConnectionAttempts
     private array $reasons = [];
 
     /** @var list<Endpoint> reachable endpoints whose sessions do not match `PostgresOptions::$targetSessionAttrs` */
-    private array $unsuitable = [];
+    public array $unsuitable = [];
 
     /** SQLSTATE of the last failure that has one. */
     private ?string $sqlState = null;
@@ -53,12 +53,6 @@ final class ConnectionAttempts
         if ($failure->isUnsuitable && $where instanceof Endpoint) {
             $this->unsuitable[] = $where;
         }
-    }
-
-    /** @return list<Endpoint> reachable endpoints whose sessions do not match `PostgresOptions::$targetSessionAttrs` */
-    public function unsuitable(): array
-    {
-        return $this->unsuitable;
     }
 
     public function failure(): ConnectionFailedException

@@ -73,7 +73,7 @@ final class Connector
                 $session->tls ? $this->options->tlsFor($endpoint->host) : TlsMode::Disable,
                 $deadline,
             );
-            if ($session->tls && !$socket->isEncrypted()) {
+            if ($session->tls && !$socket->isEncrypted) {
                 throw NetworkException::because(
                     'the connection is encrypted, but the server does not offer TLS for the cancel request',
                 );
@@ -95,7 +95,7 @@ final class Connector
         $persistent = $this->options->persistent ? PersistentStream::reserve($this->options, $endpoint) : null;
         try {
             $socket = $this->open($endpoint, $mode, $deadline, $persistent);
-            if ($persistent !== null && $socket->isReused()) {
+            if ($persistent !== null && $socket->isReused) {
                 $opened = $this->reuseSession($socket, $persistent, $endpoint, $target, $deadline);
                 if ($opened !== null) {
                     return $opened;
@@ -122,17 +122,17 @@ final class Connector
         try {
             $startup = $this->login($socket, $endpoint->host, $deadline);
             $setup = new SessionSetup($this->options, $target, $startup->parameters, $startup->pid);
-            $answers = $this->query($socket, $setup->statements(), $startup->rest(), $deadline);
+            $answers = $this->query($socket, $setup->statements, $startup->rest(), $deadline);
             $setup->check($answers);
             $deadline->throwIfCancelled();
 
             return new OpenedConnection(
                 $socket->release(),
                 $startup->pid,
-                $startup->secretKey(),
+                $startup->secretKey,
                 [...$startup->parameters, ...$answers->parameters],
                 $endpoint,
-                $socket->isEncrypted(),
+                $socket->isEncrypted,
                 $answers->rest(),
                 $setup->isPooled($answers),
                 $setup->serverStartTime($answers),
@@ -180,7 +180,7 @@ final class Connector
             $facts['key'],
             $facts['parameters'],
             $endpoint,
-            $socket->isEncrypted(),
+            $socket->isEncrypted,
             $leftover,
             serverStartTime: $facts['serverStartTime'],
             persistent: $persistent,
@@ -206,7 +206,7 @@ final class Connector
     ): string {
         $parameters = array_diff_key($facts['parameters'], array_flip(SessionSetup::ROLE_PARAMETERS));
         $setup = new SessionSetup($this->options, $target, $parameters, $facts['pid']);
-        $answers = $this->query($socket, $setup->statements(), '', $deadline);
+        $answers = $this->query($socket, $setup->statements, '', $deadline);
         $setup->check($answers);
 
         return $answers->rest();
@@ -233,7 +233,7 @@ final class Connector
             $deadline,
             $persistent === null ? null : $persistent->open(...),
         );
-        if ($socket->isReused() || $mode === TlsMode::Disable) {
+        if ($socket->isReused || $mode === TlsMode::Disable) {
             return $socket;
         }
         if (Tls::request($socket, $deadline)) {
@@ -297,8 +297,8 @@ final class Connector
                     . 'It must exist with mode 0600',
             $this->options->authentication,
             $this->options->channelBinding,
-            $socket->isEncrypted(),
-            $socket->isEncrypted() ? Tls::channelBindingHash($socket->certificate()) : null,
+            $socket->isEncrypted,
+            $socket->isEncrypted ? Tls::channelBindingHash($socket->certificate()) : null,
             $this->salted,
         );
     }

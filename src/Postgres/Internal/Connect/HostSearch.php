@@ -113,7 +113,7 @@ final class HostSearch
     private function acceptUnsuitable(Deadline $deadline): void
     {
         $this->acceptsUnsuitable = true;
-        $this->tryEndpoints($this->attempts->unsuitable(), TargetSessionAttrs::Any, $deadline);
+        $this->tryEndpoints($this->attempts->unsuitable, TargetSessionAttrs::Any, $deadline);
     }
 
     /** @param list<Endpoint> $endpoints */

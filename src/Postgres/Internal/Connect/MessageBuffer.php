@@ -9,14 +9,14 @@ use Spindle\Postgres\ProtocolException;
 /** Splits the bytes that a server sends during the login into messages. */
 final class MessageBuffer
 {
-    private string $bytes = '';
+    public string $rest = '';
 
     /** @param int $maxMessageBytes maximum bytes of a message, including its type and its length */
     public function __construct(private readonly int $maxMessageBytes) {}
 
     public function append(#[\SensitiveParameter] string $bytes): void
     {
-        $this->bytes .= $bytes;
+        $this->rest .= $bytes;
     }
 
     /**
@@ -26,29 +26,24 @@ final class MessageBuffer
      */
     public function next(): ?array
     {
-        if (\strlen($this->bytes) < 5) {
+        if (\strlen($this->rest) < 5) {
             return null;
         }
         /** @var array{1: int} $header */
-        $header = unpack('N', $this->bytes, 1);
+        $header = unpack('N', $this->rest, 1);
         $length = $header[1];
-        $type = $this->bytes[0];
+        $type = $this->rest[0];
         if ($length < 4 || $length >= $this->maxMessageBytes) {
             throw ProtocolException::malformed(
                 "a message of type '" . addcslashes($type, "\0..\37\177..\377") . "' with a length of {$length}",
             );
         }
-        if (\strlen($this->bytes) <= $length) {
+        if (\strlen($this->rest) <= $length) {
             return null;
         }
-        $payload = substr($this->bytes, 5, $length - 4);
-        $this->bytes = substr($this->bytes, $length + 1);
+        $payload = substr($this->rest, 5, $length - 4);
+        $this->rest = substr($this->rest, $length + 1);
 
         return [$type, $payload];
-    }
-
-    public function rest(): string
-    {
-        return $this->bytes;
     }
 }

@@ -48,7 +48,7 @@ final class SessionSetup
     private ?int $correctionIndex = null;
 
     /** @var list<string> statements to execute */
-    private array $statements = [];
+    public array $statements = [];
 
     /**
      * @param array<string, string> $parameters parameters that the server has reported
@@ -97,12 +97,6 @@ final class SessionSetup
                 'select ' . implode(', ', array_map(self::assignment(...), array_keys($settings), $settings)),
             );
         }
-    }
-
-    /** @return list<string> */
-    public function statements(): array
-    {
-        return $this->statements;
     }
 
     /** Returns whether the answers came from a different server process than the login, as happens behind a pooler. */

@@ -84,7 +84,7 @@ final class SimpleQueries
 
     public function rest(): string
     {
-        return $this->buffer->rest();
+        return $this->buffer->rest;
     }
 
     private function handle(string $type, #[\SensitiveParameter] string $payload): void

@@ -59,7 +59,7 @@ final class Startup
 
     public int $pid = 0;
 
-    private string $secretKey = '';
+    public string $secretKey = '';
 
     /** @var array<string, string> parameters that the server has reported */
     public array $parameters = [];
@@ -121,14 +121,9 @@ final class Startup
         return FrontendMessages::authenticationResponse($answer) . $this->receive('');
     }
 
-    public function secretKey(): string
-    {
-        return $this->secretKey;
-    }
-
     public function rest(): string
     {
-        return $this->buffer->rest();
+        return $this->buffer->rest;
     }
 
     /** @return array{string, string}|null type and payload of the next message; null while it is incomplete */
@@ -137,7 +132,7 @@ final class Startup
         try {
             $message = $this->buffer->next();
         } catch (ProtocolException $malformed) {
-            throw $this->hasReceivedMessage ? $malformed : ProtocolException::notPostgres($this->buffer->rest());
+            throw $this->hasReceivedMessage ? $malformed : ProtocolException::notPostgres($this->buffer->rest);
         }
         $this->hasReceivedMessage = $this->hasReceivedMessage || $message !== null;
 

@@ -102,7 +102,7 @@ final class ResultBuffer
         if ($count === 0 && $flags === 0) {
             return true;
         }
-        $body = $isPacked ? $packed->bytes() : ValuePacking::encodeList($this->values, $this->areIntegers);
+        $body = $isPacked ? $packed->bytes : ValuePacking::encodeList($this->values, $this->areIntegers);
         $now = hrtime(true);
         $head = pack(
             'VVCPPPP',

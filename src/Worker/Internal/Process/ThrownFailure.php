@@ -28,7 +28,7 @@ final class ThrownFailure
         $packing = new ValuePacking();
         $packing->add(WorkerProtocol::SERIALIZED, serialize($data->shortened()));
 
-        return $packing->head() . $packing->bytes();
+        return $packing->head() . $packing->bytes;
     }
 
     private static function whole(\Throwable $thrown, Thrown $data): string
@@ -43,7 +43,7 @@ final class ThrownFailure
         if ($part !== null) {
             // Thrown keeps only a limited number of previous exceptions. The omitted exceptions still have traces with
             // arguments. So only the data is sent, and not the object.
-            return $packing->head() . $packing->bytes();
+            return $packing->head() . $packing->bytes;
         }
         try {
             $packing->add(WorkerProtocol::SERIALIZED, ValueSerializer::serialize($thrown, 'The exception'));
@@ -51,7 +51,7 @@ final class ThrownFailure
             // The data is sufficient: it has class, message, code, trace and previous exceptions.
         }
 
-        return $packing->head() . $packing->bytes();
+        return $packing->head() . $packing->bytes;
     }
 
     /**

@@ -93,7 +93,7 @@ final class JobLogTest extends TestCase
             [, $finished] = JobLog::resume($path);
 
             self::assertSame($whole, file_get_contents($path));
-            self::assertSame(2, $finished->lastSequence());
+            self::assertSame(2, $finished->lastSequence);
             self::assertFalse($finished->has(3));
         }
     }
@@ -114,9 +114,9 @@ final class JobLogTest extends TestCase
         $content = JobLog::HEADER . self::line(1, 'a') . '2	:';
         $path = $this->file('log', $content);
 
-        self::assertSame(1, JobLog::read($path)->lastSequence());
+        self::assertSame(1, JobLog::read($path)->lastSequence);
         self::assertSame($content, file_get_contents($path));
-        self::assertSame(0, JobLog::read($this->path('none'))->lastSequence());
+        self::assertSame(0, JobLog::read($this->path('none'))->lastSequence);
         self::assertFileDoesNotExist($this->path('none'));
     }
 
@@ -150,7 +150,7 @@ final class JobLogTest extends TestCase
 
         self::assertSame([false, true, false, false, true, false, true], $toRun(false));
         self::assertSame([false, true, true, true, true, false, true], $toRun(true));
-        self::assertSame(5000, $finished->lastSequence());
+        self::assertSame(5000, $finished->lastSequence);
     }
 
     public function testALaterLineSupersedesAnEarlier(): void
@@ -273,7 +273,7 @@ final class JobLogTest extends TestCase
         $finished = $this->finished(...$lines);
 
         self::assertLessThan(4 << 20, memory_get_usage() - $before);
-        self::assertSame(10_000_000, $finished->lastSequence());
+        self::assertSame(10_000_000, $finished->lastSequence);
         self::assertSame(5000, $finished->firstAfter(1));
         self::assertSame(10_000_000, $finished->firstAfter(9_995_000));
         self::assertTrue($finished->has(5000));

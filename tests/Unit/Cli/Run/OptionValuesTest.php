@@ -36,7 +36,7 @@ final class OptionValuesTest extends TestCase
     #[DataProvider('concurrencies')]
     public function testTheConcurrencyIsANumberOrAPercentageOfTheUsableCpus(?string $value, int $expected): void
     {
-        self::assertSame($expected, JobsOption::parse($value, $this->cpus(4))->current());
+        self::assertSame($expected, JobsOption::parse($value, $this->cpus(4))->current);
     }
 
     public function testTheConcurrencyIsRereadFromAFile(): void
@@ -45,7 +45,7 @@ final class OptionValuesTest extends TestCase
         $concurrency = JobsOption::parse($file, $this->cpus(4));
 
         self::assertTrue($concurrency->isFile());
-        self::assertSame(2, $concurrency->current());
+        self::assertSame(2, $concurrency->current);
         self::assertNull($concurrency->reread(), 'Nothing has changed');
 
         file_put_contents($file, '7');
@@ -53,7 +53,7 @@ final class OptionValuesTest extends TestCase
 
         file_put_contents($file, 'many');
         self::assertNull($concurrency->reread(), 'What it holds is no number');
-        self::assertSame(7, $concurrency->current());
+        self::assertSame(7, $concurrency->current);
 
         unlink($file);
         self::assertNull($concurrency->reread());

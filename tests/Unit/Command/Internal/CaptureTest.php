@@ -25,14 +25,14 @@ final class CaptureTest extends TestCase
         $capture->append('bytes');
 
         self::assertSame('some bytes', $capture->toString());
-        self::assertSame(10, $capture->length());
+        self::assertSame(10, $capture->length);
     }
 
     public function testAMegabyteStaysInMemoryAndAByteMoreDoesNot(): void
     {
         $capture = new Capture(new CaptureStore('/no/such/directory'));
         $capture->append(str_repeat('x', self::MEGABYTE));
-        self::assertSame(self::MEGABYTE, $capture->length());
+        self::assertSame(self::MEGABYTE, $capture->length);
 
         $this->expectException(StreamException::class);
         $capture->append('y');
@@ -48,7 +48,7 @@ final class CaptureTest extends TestCase
         }
 
         self::assertTrue($capture->toString() === $expected);
-        self::assertSame(3_000_000, $capture->length());
+        self::assertSame(3_000_000, $capture->length);
         self::assertSame([], Text::names($this->path()), 'the file has no name');
     }
 
@@ -131,7 +131,7 @@ final class CaptureTest extends TestCase
         self::assertSame(2, ftell($other));
         self::assertSame('xxx', fread($other, 3));
         self::assertSame(-1, fseek($other, -5));
-        self::assertSame($capture->length(), fstat($one)['size'] ?? 0);
+        self::assertSame($capture->length, fstat($one)['size'] ?? 0);
         rewind($one);
         self::assertTrue(stream_get_contents($one) === $capture->toString());
     }
@@ -163,7 +163,7 @@ final class CaptureTest extends TestCase
         self::assertInstanceOf(Capture::class, $copy);
 
         self::assertSame($capture->toString(), $copy->toString());
-        self::assertSame(self::MEGABYTE, $copy->length());
+        self::assertSame(self::MEGABYTE, $copy->length);
     }
 
     public function testAStoreIsFullWhenItHoldsTooMuchUntilSomeIsReleased(): void
@@ -177,7 +177,7 @@ final class CaptureTest extends TestCase
         self::assertLessThanOrEqual(
             64 * self::MEGABYTE,
             array_sum(array_map(
-                static fn(Capture $capture): int => $capture->length(),
+                static fn(Capture $capture): int => $capture->length,
                 $captures,
             )) - 16 * self::MEGABYTE,
         );

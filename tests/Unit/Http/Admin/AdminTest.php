@@ -37,7 +37,7 @@ final class AdminTest extends TestCase
         $overview = self::createStub(ServerOverview::class);
         $overview->method('statistics')->willReturn(new CombinedStatistics(
             [FixedOverview::process(pid: 2, answered: [200 => 1])],
-            $past->totals(),
+            $past->totals,
         ));
         $admin = Admin::from($overview);
 

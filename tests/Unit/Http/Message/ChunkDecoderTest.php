@@ -20,7 +20,7 @@ final class ChunkDecoderTest extends TestCase
         self::assertSame('hello', $decoder->decode($buffer, $offset));
         self::assertSame(
             [true, "X: y\r\n", 'after'],
-            [$decoder->hasEnded(), $decoder->trailers(), substr($buffer, $offset)],
+            [$decoder->hasEnded, $decoder->trailers, substr($buffer, $offset)],
         );
         self::assertSame('', $decoder->decode($buffer, $offset));
         self::assertSame('after', substr($buffer, $offset));
@@ -42,7 +42,7 @@ final class ChunkDecoderTest extends TestCase
                 (string) preg_replace('/.*\n|^(hel|lo)(?=\r?$)|(hel)$/s', '', $buffer),
                 substr($buffer, $offset),
             );
-            self::assertFalse($decoder->hasEnded());
+            self::assertFalse($decoder->hasEnded);
         }
     }
 
@@ -67,6 +67,6 @@ final class ChunkDecoderTest extends TestCase
         $offset = 0;
 
         self::assertSame(str_repeat('x', 100), $decoder->decode($buffer, $offset));
-        self::assertFalse($decoder->hasEnded());
+        self::assertFalse($decoder->hasEnded);
     }
 }

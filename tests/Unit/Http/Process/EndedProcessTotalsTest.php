@@ -34,10 +34,10 @@ final class EndedProcessTotalsTest extends TestCase
             )->toJson(),
         );
 
-        self::assertSame([200 => 6, 404 => 2], $past->totals()->answered);
-        self::assertSame(['/a' => [3, 1.0, 1]], $past->totals()->routes);
-        self::assertSame(['db' => ['opened_total' => 3]], $past->totals()->pools);
-        self::assertSame([3, 5], \array_slice($past->totals()->durationCounts, 0, 2));
+        self::assertSame([200 => 6, 404 => 2], $past->totals->answered);
+        self::assertSame(['/a' => [3, 1.0, 1]], $past->totals->routes);
+        self::assertSame(['db' => ['opened_total' => 3]], $past->totals->pools);
+        self::assertSame([3, 5], \array_slice($past->totals->durationCounts, 0, 2));
     }
 
     public function testGaugesOfEndedProcessesDoNotCount(): void
@@ -46,11 +46,11 @@ final class EndedProcessTotalsTest extends TestCase
         $past->add(FixedOverview::process(pid: 1, count: 5, pools: ['db' => ['in_use' => 2]])->toJson());
         $totals = (new CombinedStatistics(
             [FixedOverview::process(pid: 2, pools: ['db' => ['in_use' => 1]])],
-            $past->totals(),
+            $past->totals,
         ))->totals;
 
         self::assertSame([0, 1, ['db' => ['in_use' => 1]]], [$totals->inFlight, $totals->connections, $totals->pools]);
-        self::assertSame([], $past->totals()->pools, 'what is added to it later is added to a copy');
+        self::assertSame([], $past->totals->pools, 'what is added to it later is added to a copy');
     }
 
     public function testManyEndedProcessesNeedNoMoreMemory(): void
@@ -68,9 +68,9 @@ final class EndedProcessTotalsTest extends TestCase
             );
         }
 
-        self::assertLessThanOrEqual(501, \count($past->totals()->routes));
-        self::assertSame([1, 0.25, 1], $past->totals()->routes['/1/1']);
-        self::assertSame(5000, array_sum(array_column($past->totals()->routes, 0)));
+        self::assertLessThanOrEqual(501, \count($past->totals->routes));
+        self::assertSame([1, 0.25, 1], $past->totals->routes['/1/1']);
+        self::assertSame(5000, array_sum(array_column($past->totals->routes, 0)));
     }
 
     public function testTheRoutesOfAProcessStaySeparateAfterItsEnd(): void
@@ -82,14 +82,14 @@ final class EndedProcessTotalsTest extends TestCase
         $second = FixedOverview::process(pid: 2, routes: $routes('b'));
         $past->addRoutes($first->toJson());
         $past->addRoutes($second->toJson());
-        $before = (new CombinedStatistics([$first, $second], $past->totals()))->totals->routes;
+        $before = (new CombinedStatistics([$first, $second], $past->totals))->totals->routes;
         $past->add($second->toJson());
 
         self::assertSame([5, 0.25, 1], $before['/b200']);
         self::assertSame([500, 25.0, 100], $before['other']);
-        self::assertSame($before, (new CombinedStatistics([$first], $past->totals()))->totals->routes);
+        self::assertSame($before, (new CombinedStatistics([$first], $past->totals))->totals->routes);
         $past->add($first->toJson());
-        self::assertSame($before, $past->totals()->routes);
+        self::assertSame($before, $past->totals->routes);
     }
 
     /** @return iterable<string, array{string}> */
@@ -108,6 +108,6 @@ final class EndedProcessTotalsTest extends TestCase
         $past->addRoutes($counted);
         $past->add($counted);
 
-        self::assertSame([[], []], [$past->totals()->answered, $past->totals()->routes]);
+        self::assertSame([[], []], [$past->totals->answered, $past->totals->routes]);
     }
 }

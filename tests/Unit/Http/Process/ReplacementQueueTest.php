@@ -29,9 +29,9 @@ final class ReplacementQueueTest extends TestCase
     public function testAReloadReplacesOneProcessAtATime(): void
     {
         self::assertNull($this->queue->next());
-        self::assertFalse($this->queue->isReloading());
+        self::assertFalse($this->queue->isReloading);
         self::assertNull($this->queue->reload());
-        self::assertTrue($this->queue->isReloading());
+        self::assertTrue($this->queue->isReloading);
         self::assertSame($this->one, $this->queue->next());
         self::assertNull($this->queue->next(), 'not before the first one serves');
         self::assertFalse($this->queue->succeeded());

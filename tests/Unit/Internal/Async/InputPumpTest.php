@@ -27,13 +27,13 @@ final class InputPumpTest extends TestCase
         $pump = new InputPump($consumer, $input);
         $pump->pullSoon();
         self::assertSame([], $consumer->values);
-        self::assertTrue($pump->isReading());
+        self::assertTrue($pump->isReading);
         EventLoop::run();
 
         self::assertSame(array_values($input), $consumer->values);
         self::assertSame(array_keys($input), $consumer->keys);
-        self::assertTrue($pump->isOver());
-        self::assertFalse($pump->isReading());
+        self::assertTrue($pump->isOver);
+        self::assertFalse($pump->isReading);
         self::assertNull($pump->failure);
         self::assertSame([7], $consumer->pauses);
     }
@@ -77,7 +77,7 @@ final class InputPumpTest extends TestCase
             self::assertCount($limit, $read);
         }
         self::assertSame(range(1, 41), $consumer->values);
-        self::assertFalse($pump->isOver());
+        self::assertFalse($pump->isOver);
     }
 
     public function testAMutableValueIsPassedOnBeforeTheNextIsRead(): void
@@ -133,7 +133,7 @@ final class InputPumpTest extends TestCase
 
         self::assertSame([1, 2], $consumer->values);
         self::assertSame([2], $consumer->pauses);
-        self::assertTrue($pump->isOver());
+        self::assertTrue($pump->isOver);
         self::assertSame('the input failed', $pump->failure?->getMessage());
     }
 
@@ -146,7 +146,7 @@ final class InputPumpTest extends TestCase
         EventLoop::run();
 
         self::assertSame([1], $consumer->values);
-        self::assertTrue($pump->isOver());
+        self::assertTrue($pump->isOver);
         self::assertSame('refused', $pump->failure?->getMessage());
     }
 
@@ -167,14 +167,14 @@ final class InputPumpTest extends TestCase
         self::assertSame([1, 2], $consumer->values);
         self::assertSame([2], $consumer->suspensions);
         self::assertSame([], $consumer->pauses);
-        self::assertTrue($pump->isSuspended());
+        self::assertTrue($pump->isSuspended);
         $wait->notify();
         LoopTurn::await();
 
         self::assertSame([1, 2, 3, 4], $consumer->values);
         self::assertSame([2, 3, 4], $consumer->suspensions);
         self::assertSame([4], $consumer->pauses);
-        self::assertFalse($pump->isSuspended());
+        self::assertFalse($pump->isSuspended);
     }
 
     /** @return iterable<string, array{bool, bool}> whether the input is suspended; whether it calls close() itself */
@@ -210,14 +210,14 @@ final class InputPumpTest extends TestCase
         $pump->pullSoon();
         LoopTurn::await();
         $pump->close($reason);
-        self::assertTrue($pump->isOver());
+        self::assertTrue($pump->isOver);
         self::assertSame([1, 2], $consumer->values);
         $wait->notify();
         EventLoop::run();
 
         self::assertSame([1, 2], $consumer->values);
         self::assertSame($reason, $pump->failure);
-        self::assertFalse($pump->isReading());
+        self::assertFalse($pump->isReading);
     }
 
     public function testAnArrayThatWasReadCompletelyHasNoFailure(): void
@@ -227,7 +227,7 @@ final class InputPumpTest extends TestCase
             $pump = new InputPump(new CollectingConsumer($limit), [1, 2, 3]);
             $pump->pullSoon();
             EventLoop::run();
-            self::assertFalse($pump->isOver());
+            self::assertFalse($pump->isOver);
             $pump->close(new \LogicException("after {$limit}"));
             $failures[] = $pump->failure?->getMessage();
         }
@@ -243,7 +243,7 @@ final class InputPumpTest extends TestCase
         $pump->fail(new \LogicException('first'));
         $pump->fail(new \LogicException('second'));
 
-        self::assertTrue($pump->isOver());
+        self::assertTrue($pump->isOver);
         self::assertSame('first', $pump->failure?->getMessage());
     }
 

@@ -14,10 +14,10 @@ final class OneShotTest extends TestCase
     {
         /** @var OneShot<int> $result */
         $result = new OneShot();
-        self::assertFalse($result->isCompleted());
+        self::assertFalse($result->isCompleted);
         $result->complete(7);
 
-        self::assertTrue($result->isCompleted());
+        self::assertTrue($result->isCompleted);
         self::assertSame(7, $result->await());
     }
 

@@ -28,13 +28,13 @@ final class SessionSetupTest extends TestCase
     {
         $setup = new SessionSetup(new PostgresOptions(user: 'u'), TargetSessionAttrs::ReadWrite, self::NEW, 4711);
 
-        self::assertCount(1, $setup->statements());
+        self::assertCount(1, $setup->statements);
         self::assertSame(
             "select pg_catalog.pg_backend_pid() = 4711, pg_catalog.date_part('epoch', "
                 . 'pg_catalog.pg_postmaster_start_time()), case when pg_catalog.pg_backend_pid() = 4711 '
                 . "and pg_catalog.current_setting('client_connection_check_interval', "
                 . "true) = '0' then pg_catalog.set_config(E'client_connection_check_interval', E'2000', false) end",
-            $setup->statements()[0],
+            $setup->statements[0],
         );
     }
 
@@ -42,7 +42,7 @@ final class SessionSetupTest extends TestCase
     {
         self::assertSame(
             [],
-            (new SessionSetup(new PostgresOptions(user: 'u'), TargetSessionAttrs::Any, self::OLD, 1))->statements(),
+            (new SessionSetup(new PostgresOptions(user: 'u'), TargetSessionAttrs::Any, self::OLD, 1))->statements,
         );
     }
 
@@ -62,7 +62,7 @@ final class SessionSetupTest extends TestCase
                     . "pg_catalog.set_config(E'client_connection_check_interval', E'5s', false), "
                     . "pg_catalog.set_config(E'statement_timeout', E'1', false)",
             ],
-            (new SessionSetup($options, TargetSessionAttrs::Any, self::NEW, 1))->statements(),
+            (new SessionSetup($options, TargetSessionAttrs::Any, self::NEW, 1))->statements,
         );
     }
 
@@ -73,7 +73,7 @@ final class SessionSetupTest extends TestCase
             TargetSessionAttrs::Any,
             ['server_version' => '11.2'],
             1,
-        ))->statements();
+        ))->statements;
 
         self::assertSame(["select pg_catalog.set_config(E'extra_float_digits', E'3', false)"], $statements);
     }
@@ -114,9 +114,9 @@ final class SessionSetupTest extends TestCase
             1,
         );
         $old = new SessionSetup($options, $target, self::OLD, 1);
-        $answers = new SimpleQueries($old->statements(), '');
+        $answers = new SimpleQueries($old->statements, '');
         $answers->receive(
-            $old->statements() === []
+            $old->statements === []
                 ? ''
                 : Message::rowDescription(['a' => 16, 'b' => 25])
                 . Message::dataRow($standby === 'on' ? 't' : 'f', $readOnly)
@@ -131,7 +131,7 @@ final class SessionSetupTest extends TestCase
     {
         $options = new PostgresOptions(user: 'u', settings: ['nonsense' => '1']);
         $setup = new SessionSetup($options, TargetSessionAttrs::Any, self::NEW, 1);
-        $answers = new SimpleQueries($setup->statements(), '');
+        $answers = new SimpleQueries($setup->statements, '');
         $error = Message::errorResponse('42704', 'unrecognized configuration parameter');
         $answers->receive($error . Message::readyForQuery() . $error . Message::readyForQuery() . 'rest');
 

@@ -66,7 +66,7 @@ final class StartupTest extends TestCase
         );
 
         self::assertTrue($startup->isReady);
-        self::assertSame([17, "\0\0\0\4"], [$startup->pid, $startup->secretKey()]);
+        self::assertSame([17, "\0\0\0\4"], [$startup->pid, $startup->secretKey]);
         self::assertSame('15.0', $startup->parameters['server_version']);
         self::assertTrue(str_starts_with(Message::parameterStatus('a', 'b'), $startup->rest()));
     }
@@ -98,7 +98,7 @@ final class StartupTest extends TestCase
                 . Message::readyForQuery(),
         );
 
-        self::assertSame(str_repeat('k', 32), $startup->secretKey());
+        self::assertSame(str_repeat('k', 32), $startup->secretKey);
     }
 
     public function testAnOlderMinorVersionIsAccepted(): void

@@ -33,7 +33,7 @@ final class ResumedInput
     {
         $spool = new RecordSpool();
         $seen = 0;
-        while ($records->valid() && ($seen = $records->key()) <= $this->finished->lastSequence()) {
+        while ($records->valid() && ($seen = $records->key()) <= $this->finished->lastSequence) {
             if ($this->needsRun($seen, $records->current())) {
                 $spool->add($seen, $records->current()->list());
             } else {

@@ -33,7 +33,9 @@ final class ShellLineScanner
 
     /** Describes the first position after which the scanner can't follow the line; null if there is none. */
     private ?string $unclearPlace = null;
-    private bool $hasHereDocument = false;
+
+    /** Set when the scanned code has <<, which begins a here-document, or <<<, a here-string of bash. */
+    public bool $hasHereDocument = false;
 
     public function __construct()
     {
@@ -114,12 +116,6 @@ final class ShellLineScanner
     public function isAtArgument(): bool
     {
         return $this->atWordStart && $this->open->innermost->hasProgram && !$this->open->innermost->hasOneValue;
-    }
-
-    /** Returns whether the scanned code has <<, which begins a here-document, or <<<, a here-string of bash. */
-    public function hasHereDocument(): bool
-    {
-        return $this->hasHereDocument;
     }
 
     /** @return int number of bytes that were scanned */

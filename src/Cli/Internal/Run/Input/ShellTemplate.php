@@ -159,7 +159,7 @@ final class ShellTemplate implements TemplateBody
             $scanner->valueInserted();
         }
         foreach ($refused as [$replacement, $place]) {
-            $place = $scanner->hasHereDocument() ? 'in a line with a here-document (<<)' : $place;
+            $place = $scanner->hasHereDocument ? 'in a line with a here-document (<<)' : $place;
             if ($place !== null) {
                 throw self::unsafe($replacement, $place);
             }
@@ -171,7 +171,7 @@ final class ShellTemplate implements TemplateBody
             );
         }
 
-        return $scanner->hasHereDocument()
+        return $scanner->hasHereDocument
             ? [array_map(static fn(): OpenQuotes => OpenQuotes::Refused, $openQuotes), $isAtArgument]
             : [$openQuotes, $isAtArgument];
     }

@@ -172,7 +172,7 @@ final class Console implements ProgressConsole
     /** Returns false while an output is only partly written, because the progress would be drawn into that output. */
     private function canShowProgress(): bool
     {
-        return !$this->inGroup && !$this->error->isWriting() && !($this->sharesTerminal && $this->out->isWriting());
+        return !$this->inGroup && !$this->error->isWriting && !($this->sharesTerminal && $this->out->isWriting);
     }
 
     /** Waits until no other fiber writes to standard error, and then writes the pending lines. */

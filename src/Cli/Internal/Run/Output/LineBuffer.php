@@ -17,16 +17,11 @@ final class LineBuffer
     public int $printedBytes = 0;
 
     private string $rest = '';
-    private int $length = 0;
+    public int $length = 0;
 
     public function __construct(?string $tag)
     {
         $this->tag = $tag === null ? null : new LineTag($tag);
-    }
-
-    public function length(): int
-    {
-        return $this->length;
     }
 
     /** @return list<string> the bytes in parts that are small enough for {@see add()}, because a tag can be long */

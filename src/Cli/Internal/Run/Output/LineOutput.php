@@ -44,7 +44,7 @@ final class LineOutput implements ResultWriter
         $this->console->out($out->end());
         $this->console->error($error->end());
 
-        return $out->length();
+        return $out->length;
     }
 
     /**

@@ -15,7 +15,7 @@ final class ScreenKeys
 
     private const HELP = 'p pause  +/- jobs  up/down select  o output  x end job  Ctrl-C stop';
 
-    private bool $isPaused = false;
+    public bool $isPaused = false;
     private bool $showsOutput = false;
 
     /** The job for which x was pressed, until the next key confirms or cancels the end of this job. */
@@ -24,11 +24,6 @@ final class ScreenKeys
     private ?InputJob $selected = null;
 
     public function __construct(private readonly JobControl $control) {}
-
-    public function isPaused(): bool
-    {
-        return $this->isPaused;
-    }
 
     /**
      * Returns the position of the selected job; null if none is selected. A job that has ended loses the selection.

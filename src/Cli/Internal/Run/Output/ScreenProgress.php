@@ -103,7 +103,7 @@ final class ScreenProgress implements Progress
         $elapsed = $statistics->elapsed();
         $this->notices->summarise($elapsed);
         $this->rates->record($elapsed, $statistics->doneCount());
-        $this->running->update($this->control->runningJobs(), $elapsed, $this->keys?->isPaused() !== true);
+        $this->running->update($this->control->runningJobs(), $elapsed, $this->keys?->isPaused !== true);
         if ($this->terminal->isReady()) {
             $this->readsKeys = $this->keys !== null && $this->terminal->readKeys($this->onKeys(...));
             $this->draw($statistics, false);
@@ -183,7 +183,7 @@ final class ScreenProgress implements Progress
             $this->rates->spread($statistics->remainingSeconds() ?? 0.0),
             $this->report->recentFailures(),
             $this->rates->sparkline($columns - self::RATE_COLUMNS, $this->style->unicode),
-            $this->keys?->isPaused() === true,
+            $this->keys?->isPaused === true,
         );
         $lines = $this->view === null || $isLast || !ScreenView::fits($columns, $rows)
             ? [$this->bar->line($state, $columns - 1)]

@@ -19,7 +19,7 @@ final class BlockQueue
     private int $bytes = 0;
 
     /** Bytes of the blocks in memory: the waiting ones, and the one that the job reads now. */
-    private int $memoryBytes = 0;
+    public int $memoryBytes = 0;
     private bool $isClosed = false;
     private ?\Throwable $failure = null;
     private readonly Condition $changed;
@@ -31,11 +31,6 @@ final class BlockQueue
     public function __construct(private readonly InputWait $wait, private readonly BlockFiles $files)
     {
         $this->changed = new Condition();
-    }
-
-    public function memoryBytes(): int
-    {
-        return $this->memoryBytes;
     }
 
     public function hasRoom(): bool

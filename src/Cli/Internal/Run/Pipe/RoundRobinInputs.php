@@ -147,7 +147,7 @@ final class RoundRobinInputs implements JobInputs
     {
         $memory = \strlen($block);
         foreach ($this->queues as $queue) {
-            $memory += $queue->memoryBytes();
+            $memory += $queue->memoryBytes;
         }
         $fits = $memory <= intdiv(FreeMemory::quarterOfLimit(2 * self::MAX_MEMORY_BYTES), 2);
         $this->queues[$number]->add($block, $fits ? null : ++$this->lastFile);

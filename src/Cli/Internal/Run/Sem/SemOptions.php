@@ -83,7 +83,7 @@ final class SemOptions
 
     private static function limit(GivenOptions $given): int
     {
-        $limit = JobsOption::parse($given->text('jobs') ?? '1')->current();
+        $limit = JobsOption::parse($given->text('jobs') ?? '1')->current;
         if ($limit > Semaphore::MAX_HOLDERS) {
             throw UsageException::option('--jobs', (string) $limit, 'at most ' . Semaphore::MAX_HOLDERS);
         }

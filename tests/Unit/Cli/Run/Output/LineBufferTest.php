@@ -17,7 +17,7 @@ final class LineBufferTest extends TestCase
             ['', "ab\ncd\n", '', "ef\n", 'g', '', 10],
             [
                 $buffer->add('a'), $buffer->add("b\ncd\ne"), $buffer->add('f'), $buffer->add("\n"),
-                $buffer->add('g') . $buffer->end(), $buffer->end(), $buffer->length(),
+                $buffer->add('g') . $buffer->end(), $buffer->end(), $buffer->length,
             ],
         );
     }
