@@ -61,6 +61,33 @@ final class OutputBuffers
     }
 
     /**
+     * Calls a function that suspends the fiber, with the fiber's own buffers set aside.
+     *
+     * @template T
+     *
+     * @param \Closure(): T $suspend
+     *
+     * @return T
+     *
+     * @throws \LogicException see {@see check()}
+     */
+    public static function keepApartDuring(\Closure $suspend): mixed
+    {
+        $buffers = self::setAside();
+        // A finally block would also run when the fiber is destroyed. PHP can destroy a fiber while any other code
+        // runs, whose output buffers must not be replaced.
+        try {
+            $value = $suspend();
+        } catch (\Throwable $failure) {
+            self::restore($buffers);
+            throw $failure;
+        }
+        self::restore($buffers);
+
+        return $value;
+    }
+
+    /**
      * @return list<array{string, int}> content and chunk size of each buffer, the outermost first
      *
      * @throws \LogicException see {@see check()}

@@ -32,10 +32,10 @@ trait SuspendsOneCaller
         try {
             if ($this->main !== null) {
                 $this->main->suspend();
-            } elseif (OutputBuffers::$sharedLevel === null) {
+            } elseif (OutputBuffers::$sharedLevel === null || ob_get_level() <= OutputBuffers::$sharedLevel) {
                 \Fiber::suspend();
             } else {
-                self::suspendWithBuffers();
+                OutputBuffers::keepApartDuring(\Fiber::suspend(...));
             }
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
@@ -43,26 +43,6 @@ trait SuspendsOneCaller
             // The wait can end without wake(): by an exception from the event loop, or when the fiber is destroyed.
             $this->fiber = $this->main = null;
         }
-    }
-
-    /** Suspends the caller's fiber, and keeps its output buffers separate from those of other fibers. */
-    private static function suspendWithBuffers(): void
-    {
-        $buffers = OutputBuffers::setAside();
-        if ($buffers === []) {
-            \Fiber::suspend();
-
-            return;
-        }
-        // A finally block would also run when the fiber is destroyed. PHP can destroy a fiber while any other code
-        // runs, whose output buffers must not be replaced.
-        try {
-            \Fiber::suspend();
-        } catch (\Throwable $failure) {
-            OutputBuffers::restore($buffers);
-            throw $failure;
-        }
-        OutputBuffers::restore($buffers);
     }
 
     /**

@@ -26,20 +26,7 @@ final readonly class FiberOutputSuspension implements Suspension
 
     public function suspend(): mixed
     {
-        $buffers = OutputBuffers::setAside();
-        if ($buffers === []) {
-            return $this->suspension->suspend();
-        }
-        // A finally block would also run when PHP destroys the fiber, and would change the buffers of another fiber.
-        try {
-            $value = $this->suspension->suspend();
-        } catch (\Throwable $failure) {
-            OutputBuffers::restore($buffers);
-            throw $failure;
-        }
-        OutputBuffers::restore($buffers);
-
-        return $value;
+        return OutputBuffers::keepApartDuring($this->suspension->suspend(...));
     }
 
     public function throw(\Throwable $throwable): void
