@@ -25,16 +25,6 @@ final class Scalar
         };
     }
 
-    /**
-     * Encodes a value for a numeric type. false becomes 0, and true becomes 1.
-     *
-     * @throws UnencodableException
-     */
-    public static function number(#[\SensitiveParameter] mixed $value): string
-    {
-        return \is_bool($value) ? ($value ? '1' : '0') : self::text($value);
-    }
-
     /** Returns the shortest text of a float. Integer types refuse exponents, so whole numbers of 64 bits have none. */
     public static function float(#[\SensitiveParameter] float $value): string
     {

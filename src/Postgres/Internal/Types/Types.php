@@ -253,7 +253,7 @@ final class Types
         if (isset($this->types[$oid])) {
             return $this->types[$oid];
         }
-        $this->types[$oid] = new TextType(); // ends the recursion if a type is its own component
+        $this->types[$oid] = new ScalarType(self::TEXT); // ends the recursion if a type is its own component
         $type = $this->builtIn($oid) ?? $this->create($oid);
         if (self::isBuiltIn($oid) || isset($this->loaded[$oid])) {
             return $this->types[$oid] = $type;
@@ -279,10 +279,11 @@ final class Types
 
     private function scalar(int $oid): Type
     {
-        return match (BuiltInTypes::SCALARS[$oid][0]) {
-            self::INT => new IntegerType(),
-            self::FLOAT => new FloatType(),
-            self::BOOL => new BooleanType(),
+        $kind = BuiltInTypes::SCALARS[$oid][0];
+
+        return match ($kind) {
+            self::INT, self::FLOAT => new ScalarType($kind, isNumber: true),
+            self::BOOL => new ScalarType($kind),
             self::BYTEA => new ByteaType(),
             default => match ($oid) {
                 114, 3802 => new JsonType($this->json),
@@ -290,8 +291,8 @@ final class Types
                 1114 => DateTimeType::timestamp(),
                 1184 => DateTimeType::timestamptz(),
                 1186 => new IntervalType(),
-                1700 => new NumericType(),
-                default => new TextType(),
+                1700 => new ScalarType(self::TEXT, isNumber: true),
+                default => new ScalarType(self::TEXT),
             },
         };
     }
@@ -305,7 +306,7 @@ final class Types
             'domain' => $this->type($base),
             'range' => new RangeType($this->type($base)),
             'multirange' => $this->multirange($base),
-            default => new TextType(),
+            default => new ScalarType(self::TEXT),
         };
     }
 
