@@ -240,12 +240,6 @@ final class JobOutbox
     /** @param list<OneShot<int>> $answers */
     private static function isAnyAwaited(array $answers): bool
     {
-        foreach ($answers as $accepted) {
-            if (!$accepted->isCompleted()) {
-                return true;
-            }
-        }
-
-        return false;
+        return array_filter($answers, static fn(OneShot $accepted): bool => !$accepted->isCompleted) !== [];
     }
 }

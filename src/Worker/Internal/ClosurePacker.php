@@ -127,13 +127,9 @@ final class ClosurePacker
     /** @param array<string, mixed> $variables */
     private static function hasReference(array $variables): bool
     {
-        foreach (array_keys($variables) as $name) {
-            if (\ReflectionReference::fromArrayElement($variables, $name) !== null) {
-                return true;
-            }
-        }
+        $reference = static fn(string $name) => \ReflectionReference::fromArrayElement($variables, $name);
 
-        return false;
+        return array_filter(array_map($reference, array_keys($variables))) !== [];
     }
 
     private static function withoutCaptured(

@@ -133,13 +133,9 @@ final class UnwantedTasks
 
     private static function hasTasksOf(WorkerHandle $worker, MapRun $run): bool
     {
-        foreach ($worker->batches as $batch) {
-            if ($batch->source === $run && $batch->receivedCount < $batch->limit) {
-                return true;
-            }
-        }
+        $isOfRun = static fn(Batch $batch): bool => $batch->source === $run && $batch->receivedCount < $batch->limit;
 
-        return false;
+        return array_filter($worker->batches, $isOfRun) !== [];
     }
 
     private function endIfRunning(WorkerHandle $worker, MapRun $run): void

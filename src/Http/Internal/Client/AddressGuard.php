@@ -34,12 +34,8 @@ final class AddressGuard
         if (str_starts_with($packed, self::NAT64_PREFIX)) {
             $packed = substr($packed, 12);
         }
-        foreach (self::NOT_PUBLIC as $network) {
-            if (IpNetwork::parse($network)?->contains($packed) !== false) {
-                return false;
-            }
-        }
+        $contains = static fn(string $network): bool => IpNetwork::parse($network)?->contains($packed) !== false;
 
-        return true;
+        return array_filter(self::NOT_PUBLIC, $contains) === [];
     }
 }

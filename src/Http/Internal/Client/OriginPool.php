@@ -239,13 +239,9 @@ final class OriginPool
 
     public function uploadsInCurrentFiber(): bool
     {
-        foreach ($this->used as $connection) {
-            if ($connection->uploadFiber->isCurrent()) {
-                return true;
-            }
-        }
+        $uploads = static fn(ClientConnection $connection): bool => $connection->uploadFiber->isCurrent();
 
-        return false;
+        return array_filter($this->used, $uploads) !== [];
     }
 
     public function kill(ClosedException $reason): void

@@ -204,13 +204,7 @@ final class OriginPools
 
     public function uploadsInCurrentFiber(): bool
     {
-        foreach ($this->pools as $pool) {
-            if ($pool->uploadsInCurrentFiber()) {
-                return true;
-            }
-        }
-
-        return false;
+        return array_filter($this->pools, static fn(OriginPool $pool): bool => $pool->uploadsInCurrentFiber()) !== [];
     }
 
     /** Kills all pools. A pool that a running call creates later, to follow a redirect, is killed immediately. */

@@ -229,13 +229,8 @@ final class Acceptor
         $reasons = \function_exists('posix_strerror')
             ? array_map(posix_strerror(...), self::NO_DESCRIPTOR_ERRORS)
             : ['Too many open files'];
-        foreach ($reasons as $reason) {
-            if (str_contains($warning, $reason)) {
-                return true;
-            }
-        }
 
-        return false;
+        return array_filter($reasons, static fn(string $reason): bool => str_contains($warning, $reason)) !== [];
     }
 
     private function pause(string $why): void

@@ -193,13 +193,9 @@ final class ProgramTemplate implements TemplateBody
     /** @param non-empty-list<string|Replacement> $parts */
     private static function hasList(array $parts): bool
     {
-        foreach ($parts as $part) {
-            if ($part instanceof Replacement && $part->isList()) {
-                return true;
-            }
-        }
+        $isList = static fn(string|Replacement $part): bool => $part instanceof Replacement && $part->isList();
 
-        return false;
+        return array_filter($parts, $isList) !== [];
     }
 
     /**

@@ -66,13 +66,9 @@ final class ReplacementStrings
     /** Returns whether a text contains a replacement string for one value, such as {1}. */
     public function hasPosition(string $text): bool
     {
-        foreach ($this->split($text) as $part) {
-            if ($part instanceof Replacement && $part->position !== null) {
-                return true;
-            }
-        }
+        $replacements = array_filter($this->split($text), static fn($part): bool => $part instanceof Replacement);
 
-        return false;
+        return array_filter(array_column($replacements, 'position'), \is_int(...)) !== [];
     }
 
     /** Returns the first unsupported replacement string of GNU parallel in a text; null if there is none. */

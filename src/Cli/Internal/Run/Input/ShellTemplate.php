@@ -122,13 +122,9 @@ final class ShellTemplate implements TemplateBody
     /** @param list<string|QuotedPlace> $piece */
     private static function hasList(array $piece): bool
     {
-        foreach ($piece as $part) {
-            if ($part instanceof QuotedPlace && $part->replacement->isList()) {
-                return true;
-            }
-        }
+        $isList = static fn($part): bool => $part instanceof QuotedPlace && $part->replacement->isList();
 
-        return false;
+        return array_filter($piece, $isList) !== [];
     }
 
     /**

@@ -37,13 +37,9 @@ final class TextTemplate
     /** @param string $name a constant of {@see Replacement}, such as {@see Replacement::SLOT} */
     public function uses(string $name): bool
     {
-        foreach ($this->parts as $part) {
-            if ($part instanceof Replacement && $part->part === $name) {
-                return true;
-            }
-        }
+        $isUse = static fn(string|Replacement $part): bool => $part instanceof Replacement && $part->part === $name;
 
-        return false;
+        return array_filter($this->parts, $isUse) !== [];
     }
 
     /** @throws BadRecordException when the text for the job contains a NUL byte, which a path can't contain */
