@@ -44,7 +44,7 @@ final class QueueTest extends TestCase
               running  1  1 agent serves the queue
               delayed  1
               blocked  0
-              dead  2
+              dead     2
               in all   7 submitted, 0 done, 2 died, 0 cancelled; 0 retried, 0 requeued from lost agents
             running
               id         owner              since                 crashes  failures

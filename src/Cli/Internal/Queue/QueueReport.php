@@ -86,7 +86,7 @@ final class QueueReport
         ));
         $lines = [];
         foreach ($remarks as $name => $remark) {
-            $lines[] = rtrim(\sprintf("  %s  %{$width}d  %s", $name, $statistic($name), $remark));
+            $lines[] = rtrim(\sprintf("  %-7s  %{$width}d  %s", $name, $statistic($name), $remark));
         }
 
         $numbers = array_map($statistic, [...array_keys($remarks), 'submitted_total', 'agents']);
