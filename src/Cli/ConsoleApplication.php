@@ -95,7 +95,8 @@ final class ConsoleApplication extends Application
         } catch (ExceptionInterface $exception) {
             return self::fail(
                 UsageException::withoutPassword(
-                    rtrim($exception->getMessage(), '.') . self::suggestion($exception) . $this->optionHint($exception),
+                    rtrim($exception->getMessage(), '.') . self::suggestion($exception)
+                        . $this->optionHint($exception) . $this->argumentHint($exception),
                 ) . ' (see --help)',
                 ExitStatus::USAGE,
             );
@@ -270,6 +271,20 @@ final class ConsoleApplication extends Application
         $nearest = array_key_first($distances);
 
         return $distances[$nearest] <= 1 + \strlen($match[1]) / 4 ? ". Did you mean --{$nearest}?" : '';
+    }
+
+    private function argumentHint(ExceptionInterface $exception): string
+    {
+        $message = $exception->getMessage();
+        if (preg_match('/^No arguments expected for "work" command, got "([\w.-]{1,64})"/', $message, $match) === 1) {
+            return ". Did you mean --queue {$match[1]}?";
+        }
+        $name = (new ArgvInput())->getFirstArgument() ?? '';
+        $isMissing = preg_match('/^Not enough arguments \(missing: "(\w+)"/', $message, $match) === 1;
+
+        return $isMissing && $this->has($name)
+            ? ': ' . lcfirst($this->get($name)->getDefinition()->getArgument($match[1])->getDescription())
+            : '';
     }
 
     /** Returns whether two names differ only in the order of their letters. */

@@ -68,6 +68,18 @@ final class UsageTest extends SpindleCommandTestCase
             ['wrok', '--queue', 'x'],
             'Command "wrok" is not defined. Did you mean this? work (see --help)',
         ];
+        yield 'no application' => [
+            ['serve'],
+            'Not enough arguments (missing: "app"): the PHP file that returns the application (see --help)',
+        ];
+        yield 'no action for queues' => [
+            ['queue'],
+            'Not enough arguments (missing: "action"): list, show, cancel, retry, delete or purge (see --help)',
+        ];
+        yield 'a queue without its option' => [
+            ['work', 'mail.x-1'],
+            'No arguments expected for "work" command, got "mail.x-1". Did you mean --queue mail.x-1? (see --help)',
+        ];
         yield 'an unknown letter' => [['run', '-kz', 'touch ran'], 'The "-z" option does not exist (see --help)'];
         yield 'a value that is missing' => [['run', '--jobs'], 'The "--jobs" option requires a value (see --help)'];
         yield 'a value where there is none' => [
