@@ -117,7 +117,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         ?RequestOptions $options = null,
         ?Cancellation $cancellation = null,
     ): ResponseInterface {
-        $request = OutgoingRequest::of($method, $url, Fields::of($headers), $body, new Call($this->failedTotal));
+        $request = OutgoingRequest::of($method, $url, Fields::ofCall($headers), $body, new Call($this->failedTotal));
 
         return $this->execute($request, $options, $cancellation);
     }
@@ -190,7 +190,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         $endless = ['readTimeout' => \INF, 'timeout' => \INF, 'decompress' => false];
         // @phpstan-ignore argument.type (the values are those of other RequestOptions)
         $options ??= new RequestOptions(...[...get_object_vars($this->options->request), ...$endless]);
-        $fields = Fields::of($headers) + ['accept' => ['Accept', ['text/event-stream']]];
+        $fields = Fields::ofCall($headers) + ['accept' => ['Accept', ['text/event-stream']]];
         $request = OutgoingRequest::of($method, $url, $fields, $body, new Call($this->failedTotal));
         yield from EventReader::ofResponse($request, $this->execute($request, $options, $cancellation), $options);
     }

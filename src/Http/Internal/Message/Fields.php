@@ -68,6 +68,27 @@ final class Fields
         return $fields;
     }
 
+    /**
+     * Refuses names within a value: they belong to options of another client, such as `query` of Guzzle.
+     *
+     * @param array<array-key, mixed> $headers
+     *
+     * @return FieldMap
+     */
+    public static function ofCall(#[\SensitiveParameter] array $headers): array
+    {
+        foreach ($headers as $name => $values) {
+            if (\is_array($values) && \is_string(array_key_first($values))) {
+                throw new \InvalidArgumentException(
+                    'The header ' . self::name($name) . ' must be a string or a list of strings, not an array with names.'
+                        . ' The headers have no options such as json or query: write RequestBody::json() or ?name=value',
+                );
+            }
+        }
+
+        return self::of($headers);
+    }
+
     /** @throws \InvalidArgumentException when the name is no token: RFC 9110, 5.1 */
     public static function name(int|string $name): string
     {

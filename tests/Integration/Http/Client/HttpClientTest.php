@@ -1365,6 +1365,22 @@ final class HttpClientTest extends TestCase
         $this->http()->get('http://127.0.0.1:1/', ['X-A' => "b\r\nEvil: c"]);
     }
 
+    public function testOptionsOfAnotherClientAreRefusedAsHeaders(): void
+    {
+        $expected = 'The header json must be a string or a list of strings, not an array with names. '
+            . 'The headers have no options such as json or query: write RequestBody::json() or ?name=value';
+        $options = ['Accept' => ['text/html', 'text/plain'], 'json' => ['name' => 'secret']];
+        $calls = [
+            // @phpstan-ignore argument.type
+            fn() => $this->http()->request('POST', 'http://127.0.0.1:1/', $options),
+            // @phpstan-ignore argument.type
+            fn() => $this->http()->serverSentEvents('http://127.0.0.1:1/', $options)->rewind(),
+        ];
+        foreach ($calls as $call) {
+            self::assertSame($expected, self::thrown(\InvalidArgumentException::class, $call)->getMessage());
+        }
+    }
+
     public function testALineBreakInTheTypeOfABodyIsRefused(): void
     {
         $this->serve(self::echoing(...));
