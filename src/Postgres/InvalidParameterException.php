@@ -81,7 +81,12 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
     /** @internal */
     public static function count(int $given, int $wanted): self
     {
-        return new self("The number of parameters is {$given}, but the statement needs {$wanted}");
+        $next = '$' . ($wanted + 1);
+        $advice = ". If the text has {$next} in quotes, write '%' || {$next} || '%', or {$next} * interval '1 day'";
+
+        return new self(
+            "The number of parameters is {$given}, but the statement needs {$wanted}" . ($given > $wanted ? $advice : ''),
+        );
     }
 
     /** @internal */

@@ -19,6 +19,9 @@ final class ErrorPlace
 
     private const LIST_OF_PLACEHOLDERS = '/\bIN\s*\(\s*(?:\?|:[A-Z_])/';
 
+    private const ADVICE_FOR_NAMES = '; no parameter is allowed there: '
+        . 'quote a name with Postgres::quoteIdentifier(), or write a value with its type as $1::interval';
+
     /** @param int|null $position number of the character at which the error is, starting at 1; null when unknown */
     public static function describe(#[\SensitiveParameter] string $sql, ?int $position, string $sqlState): string
     {
@@ -34,10 +37,14 @@ final class ErrorPlace
         $number = substr_count($before, "\n") + 1;
         $hasPlaceholder = preg_match('/^:[A-Za-z_]/', $after) === 1
             || preg_match(self::QUESTION_MARK, strtoupper($masked)) === 1;
-        $isFromPdo = $sqlState === self::SYNTAX_ERROR && $hasPlaceholder;
+        $advice = match (true) {
+            $sqlState !== self::SYNTAX_ERROR => '',
+            $hasPlaceholder => self::adviceAfterPdo($masked),
+            preg_match('/^\$\d/', $after) === 1 => self::ADVICE_FOR_NAMES,
+            default => '',
+        };
 
-        return " in line {$number}: " . trim(self::end($before) . ' >>> ' . self::beginning($after))
-            . ($isFromPdo ? self::adviceAfterPdo($masked) : '');
+        return " in line {$number}: " . trim(self::end($before) . ' >>> ' . self::beginning($after)) . $advice;
     }
 
     private static function adviceAfterPdo(string $masked): string

@@ -64,6 +64,11 @@ final class ErrorPlaceTest extends TestCase
             'SELECT WHERE id in (:ids)', 21,
             ' in line 1: SELECT WHERE id in ( >>> :ids)' . self::ADVICE . self::LIST_ADVICE,
         ];
+        yield 'a parameter in place of a name' => [
+            'SELECT FROM $1', 13,
+            ' in line 1: SELECT FROM >>> $1; no parameter is allowed there: '
+                . 'quote a name with Postgres::quoteIdentifier(), or write a value with its type as $1::interval',
+        ];
         yield 'an operator' => ["SELECT a ? 'b' form x", 16, " in line 1: SELECT a ? '*' >>> form x"];
         yield 'a question mark in quotes' => ["SELECT '= ?' form x", 14, " in line 1: SELECT '***' >>> form x"];
         yield 'beyond the end' => ['SELECT', 9, ''];

@@ -98,6 +98,19 @@ trait TakesParameters
         }
     }
 
+    public function testAParameterInQuotesIsReportedWithWhatToWrite(): void
+    {
+        $link = $this->link();
+        $query = static fn(PostgresLink $link) => $link->query("SELECT now() - interval '\$1 days'", [3]);
+
+        self::assertSame(
+            'The number of parameters is 1, but the statement needs 0. '
+                . "If the text has \$1 in quotes, write '%' || \$1 || '%', or \$1 * interval '1 day'",
+            self::refused(InvalidParameterException::class, $link, $query)->getMessage(),
+        );
+        self::assertSame('3 days', $link->query("SELECT (\$1 * interval '1 day')::text", [3])->value());
+    }
+
     public function testAListForInIsReportedWithWhatToWrite(): void
     {
         $link = $this->link();
