@@ -15,6 +15,9 @@ final class AppException extends \RuntimeException implements SpindleException
         . ' The closure has a request as its parameter and returns a response,'
         . ' or it has no parameters and returns a response, a handler or a container';
 
+    private const ADVICE_AFTER_ANSWER = '. If the file answers a request, as a front controller does with $app->run(),'
+        . ' leave this call out, and return the application';
+
     private function __construct(public readonly string $app, string $message, ?\Throwable $previous = null)
     {
         parent::__construct($message, 0, $previous);
@@ -37,11 +40,12 @@ final class AppException extends \RuntimeException implements SpindleException
     }
 
     /** @internal */
-    public static function threw(string $app, \Throwable $failure, string $position): self
+    public static function threw(string $app, \Throwable $failure, string $position, bool $isInAnswer): self
     {
         return new self(
             $app,
-            "{$app} threw " . $failure::class . ": {$failure->getMessage()} ({$position})",
+            "{$app} threw " . $failure::class . ": {$failure->getMessage()} ({$position})"
+                . ($isInAnswer ? self::ADVICE_AFTER_ANSWER : ''),
             $failure,
         );
     }

@@ -10,6 +10,7 @@ use Psr\Http\Message\ServerRequestInterface;
 use Psr\Http\Server\RequestHandlerInterface;
 use Spindle\Http\AppException;
 use Spindle\Http\Application;
+use Spindle\Http\UnsupportedFunctionException;
 
 final class AppLoader
 {
@@ -107,8 +108,23 @@ final class AppLoader
         } catch (\ParseError $error) {
             throw AppException::malformed($file, $error);
         } catch (\Throwable $failure) {
-            throw AppException::threw($file, $failure, self::position($failure));
+            throw AppException::threw($file, $failure, self::position($failure), self::isInAnswer($failure));
         }
+    }
+
+    /** Returns whether the code of the file, and not a closure that it returned, answers a request. */
+    private static function isInAnswer(\Throwable $failure): bool
+    {
+        $isInAnswer = $failure instanceof UnsupportedFunctionException;
+        foreach ($failure->getTrace() as $call) {
+            $isInAnswer = $isInAnswer || $call['function'] === 'handle'
+                && is_a($call['class'] ?? '', RequestHandlerInterface::class, true);
+            if ($call['function'] === 'require' && ($call['file'] ?? '') === __FILE__) {
+                return $isInAnswer;
+            }
+        }
+
+        return false;
     }
 
     /** Returns file and line of the application's call that threw, if Spindle's code threw; else of the exception. */

@@ -6,13 +6,16 @@ namespace Spindle\Tests\Unit\Http\App;
 
 use Nyholm\Psr7\ServerRequest;
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\AppException;
 use Spindle\Http\Internal\App\AppLoader;
+use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\OwnDirectory;
 
 final class AppLoaderTest extends TestCase
 {
+    use CatchesThrown;
     use OwnDirectory;
 
     private const USES = 'use Psr\Http\Message\ServerRequestInterface; use Psr\Http\Server\RequestHandlerInterface;'
@@ -73,6 +76,23 @@ final class AppLoaderTest extends TestCase
         ));
 
         self::assertSame('[[],null]', (string) $application->handle(new ServerRequest('GET', '/'))->getBody());
+    }
+
+    #[TestWith(['$app->handle($request);', true])]
+    #[TestWith(["throw Spindle\\Http\\UnsupportedFunctionException::called('header', 'has no effect', 'no');", true])]
+    #[TestWith(["throw new DomainException('no database');", false])]
+    #[TestWith(['return fn() => $app->handle($request);', false])]
+    public function testAFrontControllerIsToldToReturnItsApplication(string $end, bool $isAnswer): void
+    {
+        $code = '$app = new Spindle\Http\MiddlewareStack(fn() => throw new DomainException());'
+            . "\$request = new Nyholm\\Psr7\\ServerRequest('GET', '/'); {$end}";
+        $path = $this->file('app.php', '<?php ' . self::USES . " {$code}");
+        $advice = 'If the file answers a request, as a front controller does with $app->run(), leave this call out,'
+            . ' and return the application';
+
+        $message = self::thrown(AppException::class, static fn() => AppLoader::load($path))->getMessage();
+
+        self::assertSame($isAnswer, str_ends_with($message, ". {$advice}"), $message);
     }
 
     /** @return iterable<string, array{string, string}> */
