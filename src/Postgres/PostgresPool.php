@@ -101,7 +101,9 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): Result {
-        $this->pool();
+        if (!$this->sessions->loop->isCurrent()) {
+            $this->pool();
+        }
 
         return $this->queryRunner->run($sql, $parameters, $cancellation);
     }

@@ -254,7 +254,9 @@ final class Pipeline
      */
     public function send(Exchange $exchange, #[\SensitiveParameter] string $bytes): void
     {
-        $this->loop->isCurrent() || $this->endIfForeign();
+        if (!$this->isExpectingAnswers && !$this->loop->isCurrent()) {
+            $this->endIfForeign();
+        }
         if ($this->endReason !== null) {
             throw self::unsent($this->endReason);
         }
@@ -552,7 +554,7 @@ final class Pipeline
     private function flush(): void
     {
         $this->isFlushScheduled = false;
-        if ($this->endReason !== null || !$this->isKnownOwner && $this->endIfForeign()) {
+        if ($this->endReason !== null || !$this->isKnownOwner && $this->endIfForked()) {
             return;
         }
         $exchanges = $this->conversation->exchanges;
@@ -585,19 +587,26 @@ final class Pipeline
     /** Ends the connection in a fork, without sending anything, and in an event loop without its watchers. */
     public function endIfForeign(): bool
     {
-        $isInFork = $this->ownerPid !== getmypid();
-        if (!$isInFork && $this->loop->isCurrent()) {
+        if (!$this->endIfForked() && !$this->loop->isCurrent()) {
+            $this->end(ConnectionLostException::while(OwnLoop::REPLACED));
+        }
+
+        return $this->endReason !== null;
+    }
+
+    private function endIfForked(): bool
+    {
+        if ($this->ownerPid === getmypid()) {
             return false;
         }
-        $reason = $isInFork ? 'this process is a fork of the one that opened it' : OwnLoop::REPLACED;
-        $this->end(ConnectionLostException::while($reason));
+        $this->end(ConnectionLostException::while('this process is a fork of the one that opened it'));
 
         return true;
     }
 
     private function receive(): void
     {
-        if ($this->endReason !== null || $this->endIfForeign()) {
+        if ($this->endReason !== null || $this->endIfForked()) {
             return;
         }
         for ($reads = 0; $this->endReason === null && !$this->isPaused; ++$reads) {
