@@ -178,6 +178,9 @@ final class Sapi
         }
         self::setFields($response);
         self::setStatus($status, $response->getReasonPhrase());
+        if ($status === 200 && $response->hasHeader('Location') && str_contains(\PHP_SAPI, 'cgi')) {
+            header('Status: 200'); // PHP sends no status 200, and for a Location without one, web servers answer 302
+        }
         $body->send();
     }
 

@@ -70,6 +70,12 @@ abstract class AppContract extends TestCase
             'queued',
             ['Location' => '/jobs/7', 'Content-Length' => '6'],
         ];
+        yield 'a location with the status 200' => [
+            'GET /located',
+            '200 OK',
+            'here',
+            ['Location' => '/jobs/7', 'Content-Length' => '4'],
+        ];
         yield 'a location and a reason of its own' => [
             'GET /created',
             '201 Made',

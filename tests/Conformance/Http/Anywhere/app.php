@@ -110,6 +110,7 @@ $routes = [
     '/binary' => static fn(): ResponseInterface => Response::binary(implode('', array_map(chr(...), range(0, 255)))),
     '/redirect' => static fn(): ResponseInterface => Response::redirect('/there?a=b c'),
     '/accepted' => static fn(): ResponseInterface => new Response(202, ['Location' => '/jobs/7'], 'queued'),
+    '/located' => static fn(): ResponseInterface => new Response(200, ['Location' => '/jobs/7'], 'here'),
     '/scope' => static fn(): ResponseInterface => new Response(403, ['WWW-Authenticate' => 'Bearer'], 'no'),
     '/created' => static fn(): ResponseInterface => new Response(201, ['Location' => '/jobs/7'], 'made', 'Made'),
     '/nameless' => static fn(): ResponseInterface
