@@ -32,12 +32,13 @@ final class ScriptEnd
             $end->callAnswer();
             $end->work === null ? null : register_shutdown_function($end->work);
         });
-        if (!\in_array(self::SCHEME, stream_get_wrappers(), true)) {
-            stream_wrapper_register(self::SCHEME, self::class);
+        $isRegistered = \in_array(self::SCHEME, stream_get_wrappers(), true)
+            || \function_exists('stream_wrapper_register') && stream_wrapper_register(self::SCHEME, self::class);
+        if ($isRegistered) {
+            $context = stream_context_create([self::SCHEME => ['end' => $end]]);
+            // PHP removes the last global variable first, so the objects of background functions still exist.
+            $GLOBALS[self::class] = (object) ['stream' => fopen(self::SCHEME . '://', 'r', false, $context)];
         }
-        $context = stream_context_create([self::SCHEME => ['end' => $end]]);
-        // PHP removes the last global variable first, and so before it destroys objects that background functions use.
-        $GLOBALS[self::class] = (object) ['stream' => fopen(self::SCHEME . '://', 'r', false, $context)];
 
         return $end;
     }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Unit\Http\Sapi;
 
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Response;
 use Spindle\Http\Sapi;
@@ -11,12 +12,14 @@ use Spindle\Tests\Host;
 
 final class DisabledFunctionsTest extends TestCase
 {
-    public function testIniSetMayBeDisabled(): void
+    #[TestWith(['ini_set'])]
+    #[TestWith(['stream_wrapper_register'])]
+    public function testAFunctionMayBeDisabled(string $function): void
     {
         self::assertSame('answered', Host::call(
             self::class . '::answer',
             environment: ['REQUEST_METHOD' => 'GET', 'REQUEST_URI' => '/', 'HTTP_HOST' => 'host'],
-            options: ['-d', 'disable_functions=ini_set'],
+            options: ['-d', "disable_functions={$function}"],
         ));
     }
 
