@@ -13,6 +13,12 @@ final class SingleReader
     /** @var \WeakMap<StreamInterface, true>|null */
     private static ?\WeakMap $read = null;
 
+    /** Returns whether several messages can read a stream at the same time. Each of them seeks before it reads. */
+    public static function allowsSeveral(StreamInterface $stream): bool
+    {
+        return $stream->isSeekable() && !StreamSize::mayHaveFilters($stream);
+    }
+
     /** Returns whether the caller may read and close a stream; false while the claim of another caller lasts. */
     public static function claim(StreamInterface $stream): bool
     {
@@ -41,6 +47,8 @@ final class SingleReader
 
     public static function refusal(): \LogicException
     {
-        return new \LogicException('Another response sends this body, which can be read only once. Create a new body');
+        return new \LogicException(
+            'Another response sends this body, which can be read only once, or has a stream filter. Create a new body',
+        );
     }
 }

@@ -44,7 +44,9 @@ final class StreamSize
     /** Returns whether a stream has perhaps a filter. PHP can't reset some filters, so a second read may fail. */
     public static function mayHaveFilters(StreamInterface $stream): bool
     {
-        return self::hasFilters() && !self::isCertain((array) $stream->getMetadata());
+        $metadata = (array) $stream->getMetadata();
+
+        return self::isOfFilterUri($metadata) || self::hasFilters() && !self::isCertain($metadata);
     }
 
     public static function hasFilters(): bool

@@ -27,6 +27,8 @@ final class GzipStream implements JoiningStream
     /** Whether the source is seekable. If so, other code may move its position between two reads of this stream. */
     private readonly bool $seekable;
 
+    private readonly bool $isShared;
+
     /** Whether this stream may read and close the source; null before the first read. */
     private ?bool $ownsSource = null;
 
@@ -63,6 +65,7 @@ final class GzipStream implements JoiningStream
         $this->source = ContentsStream::of($source);
         $this->flush = $size === null ? \ZLIB_SYNC_FLUSH : \ZLIB_NO_FLUSH;
         $this->seekable = $source->isSeekable();
+        $this->isShared = $this->seekable && SingleReader::allowsSeveral($this->source);
     }
 
     /**
@@ -127,8 +130,8 @@ final class GzipStream implements JoiningStream
     public function close(): void
     {
         [$this->ended, $this->deflate, $this->output, $this->offset] = [true, null, '', 0];
-        if (!$this->seekable && $this->ownsSource()) {
-            $this->source->close();
+        if (!$this->isShared && $this->ownsSource()) {
+            $this->seekable ? null : $this->source->close();
             $this->isReading ? null : SingleReader::release($this->source);
             $this->ownsSource = $this->isReading; // after a read in progress, close() is called again
         }
@@ -136,7 +139,7 @@ final class GzipStream implements JoiningStream
 
     private function ownsSource(): bool
     {
-        return $this->ownsSource ??= $this->seekable || SingleReader::claim($this->source);
+        return $this->ownsSource ??= $this->isShared || SingleReader::claim($this->source);
     }
 
     /** @return string|null '' at the end; null when there are no bytes at present */

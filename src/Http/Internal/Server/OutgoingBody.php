@@ -32,6 +32,9 @@ final class OutgoingBody
     /** Whether the body can be read again, for example by another response. */
     private readonly bool $seekable;
 
+    /** Whether this response may read the body, and other responses may not. */
+    private bool $isClaimed = false;
+
     private bool $mayClose = false;
 
     public ?int $length = null;
@@ -67,13 +70,20 @@ final class OutgoingBody
      */
     public function prepare(ResponseInterface $response, Head $head): \Generator
     {
-        $this->mayClose = !$this->seekable && SingleReader::claim($this->stream);
-        $this->length = ResponseWriter::length($response, $this->stream, $head);
-        $this->chunked = $this->length === null && $head->version !== '1.0';
+        $isShared = SingleReader::allowsSeveral($this->stream);
+        $this->isClaimed = !$isShared && SingleReader::claim($this->stream);
+        $this->mayClose = !$this->seekable && $this->isClaimed;
+        $isOfOther = !$isShared && !$this->isClaimed;
         $this->isSent = ResponseWriter::hasBody($response->getStatusCode(), $head);
+        if ($this->isSent && $isOfOther) {
+            throw SingleReader::refusal();
+        }
+        $this->length = $isOfOther && $this->seekable // then, length() would seek while the other response is sent
+            ? null
+            : ResponseWriter::length($response, $this->stream, $head);
+        $this->chunked = $this->length === null && $head->version !== '1.0';
         if ($this->isSent) {
             self::checkUnread($this->stream);
-            $this->seekable || $this->mayClose || throw SingleReader::refusal();
         }
 
         return $this->pieces($this->length, $this->chunked);
@@ -258,8 +268,8 @@ final class OutgoingBody
         try {
             $this->close();
         } finally {
-            $this->mayClose ? SingleReader::release($this->stream) : null;
-            $this->mayClose = false;
+            $this->isClaimed ? SingleReader::release($this->stream) : null;
+            $this->isClaimed = $this->mayClose = false;
         }
     }
 

@@ -8,6 +8,7 @@ use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\Head;
+use Spindle\Http\Internal\Message\SingleReader;
 use Spindle\Http\Internal\Message\Status;
 use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Http\Response;
@@ -125,7 +126,7 @@ final class ResponseWriter
     {
         $size = $body->getSize();
         $isShort = $size !== null && $size >= 0 && $size <= self::MAX_SHORT_BODY_BYTES;
-        if (!$isShort || !$body->isSeekable() || !$body->isReadable()) {
+        if (!$isShort || !$body->isSeekable() || !$body->isReadable() || SingleReader::isClaimed($body)) {
             return null;
         }
         $body->rewind();

@@ -811,6 +811,7 @@ final class HttpClientTest extends TestCase
 
     #[TestWith(['inflated'])]
     #[TestWith(['filtered'])]
+    #[TestWith(['php://filter'])]
     public function testARefusedRequestDoesNotMoveTheFilteredFileOfAnother(string $kind): void
     {
         $this->serve(static fn(ServerRequestInterface $request): Response
@@ -829,6 +830,7 @@ final class HttpClientTest extends TestCase
 
     #[TestWith(['inflated'])]
     #[TestWith(['filtered'])]
+    #[TestWith(['php://filter'])]
     public function testAFilteredFileIsNotSentDuringOrAfterAPartOfIt(string $kind): void
     {
         $this->serve(self::echoing(...));
@@ -859,6 +861,11 @@ final class HttpClientTest extends TestCase
     /** @param positive-int $size */
     private function compressed(string $kind, int $size): StreamInterface
     {
+        if ($kind === 'php://filter') {
+            $path = $this->file('body.deflate', (string) gzdeflate(random_bytes($size), 1));
+
+            return Utils::streamFor(Streams::open("php://filter/read=zlib.inflate/resource={$path}", 'r'));
+        }
         $file = Streams::open($this->file('body.gz', (string) gzencode(random_bytes($size), 1)), 'r');
         if ($kind === 'inflated') {
             return new InflateStream(Utils::streamFor($file));

@@ -711,6 +711,33 @@ final class StreamingTest extends HttpServerTestCase
         self::assertTrue($bodies[1] === $bytes, 'the second');
     }
 
+    #[TestWith(['stream_filter_append', false])]
+    #[TestWith(['stream_filter_append', true])]
+    #[TestWith(['php://filter', false])]
+    public function testAFilteredFileIsSentToOneClientAtATime(string $kind, bool $compresses): void
+    {
+        $path = (string) tempnam(sys_get_temp_dir(), 'spindle-');
+        file_put_contents($path, $content = random_bytes(6_000_000));
+        $uri = $kind === 'php://filter' ? "php://filter/read=convert.base64-encode/resource={$path}" : $path;
+        $file = Streams::open($uri, 'r');
+        unlink($path);
+        if ($kind === 'stream_filter_append') {
+            stream_filter_append($file, 'convert.base64-encode', \STREAM_FILTER_READ);
+        }
+        $response = new ForeignResponse(200, ['Content-Type' => 'text/plain'], Stream::create($file));
+        $handler = static fn(): ResponseInterface => $response;
+        $this->serve($compresses ? (new MiddlewareStack($handler, new Compression()))->handle(...) : $handler);
+        $fields = $compresses ? "Accept-Encoding: gzip\r\n" : '';
+        $first = $this->client()->get('/', $fields);
+        $first->until("\r\n\r\n");
+
+        self::assertSame(500, $this->client()->get('/', $fields)->response()->status);
+        $bytes = self::chunksUntilEnd($first);
+        self::assertTrue(base64_encode($content) === ($compresses ? gzdecode($bytes) : $bytes));
+        self::assertSame(200, $this->client()->get('/', $fields)->response()->status);
+        self::assertCount(1, $this->log()->failures());
+    }
+
     public function testABodyFromAPipeThatWasReadIsNotSentAsAnEmptyBody(): void
     {
         $this->serve(static function (): ResponseInterface {
@@ -738,6 +765,17 @@ final class StreamingTest extends HttpServerTestCase
             'an answer without its body would be taken for whole',
         );
         self::assertCount(2, $this->log()->failures());
+    }
+
+    private static function chunksUntilEnd(RawClient $client): string
+    {
+        $data = '';
+        while (($size = (int) hexdec($client->until("\r\n"))) > 0) {
+            $data .= $client->bytes($size);
+            self::assertSame("\r\n", $client->bytes(2));
+        }
+
+        return $data;
     }
 
     /** Returns the data of the next chunks, which must have $bytes bytes together. */
