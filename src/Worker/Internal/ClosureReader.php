@@ -42,7 +42,10 @@ final class ClosureReader
         foreach ($functions as $at) {
             $closure = $this->closure($at);
             if ($closure !== null) {
-                $closures[$this->tokens[$at]->line][] = $closure;
+                // PHP reports the second line if the closure is an argument, because `function` may name a parameter.
+                foreach (array_unique([$this->tokens[$at]->line, $this->tokens[$at + 1]->line]) as $line) {
+                    $closures[$line][] = $closure;
+                }
             }
         }
 
@@ -177,14 +180,10 @@ final class ClosureReader
     private function ownTokens(int $begin, int $end): array
     {
         $own = [];
+        $bodyEnds = array_column($this->classes, 2, 1);
         for ($at = $begin; $at <= $end; ++$at) {
             $own[$at] = $this->tokens[$at];
-            if ($this->source->isClass($at)) {
-                // The constructor arguments in `new class(…) {` are part of the closure's own code.
-                $head = $this->source->indexOf($at, '{') - $at + 1;
-                $own += \array_slice($this->tokens, $at, $head, true);
-                $at = $this->source->bodyEnd($at) - 1;
-            }
+            $at = ($bodyEnds[$at] ?? $at + 1) - 1;
         }
 
         return $own;

@@ -100,6 +100,15 @@ final class ClosureSourceTest extends TestCase
             '(new class($take(fn() => "class " . __CLASS__)) { function __construct(public $made) {} })->made',
             ['class '],
         ];
+        yield 'around classes without names, of which one is an argument of the other' => [
+            '$take(fn() => (new class((new class { public $is = __CLASS__ !== ""; })->is) {'
+            . ' function __construct(public $is) {} })->is)',
+            [true],
+        ];
+        yield 'an argument with a line break before its parameters' => [
+            "[\$take(function\n(): int { return 1; }), \$take(fn() => 2), \$take(fn\n(): string => '3')]",
+            [1, 2, '3'],
+        ];
     }
 
     /** @param list<mixed> $results */
