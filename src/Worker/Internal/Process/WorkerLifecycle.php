@@ -151,13 +151,23 @@ final class WorkerLifecycle
     /** Closes buffers that a task left open, or reopens the worker's buffer. Kills this process if a task forked it. */
     public function repairOutput(): void
     {
-        if (ob_get_level() !== $this->bufferLevel) {
+        if (ob_get_level() !== $this->bufferLevel || self::isBufferDisabled()) {
             $this->killSelfInFork();
             while (ob_get_level() > $this->bufferLevel && self::closeBuffer());
+            self::isBufferDisabled() && ob_end_clean();
             if (ob_get_level() !== $this->bufferLevel) {
                 $this->captureOutput();
             }
         }
+    }
+
+    /** Returns whether PHP has disabled the innermost buffer: the callback of a buffer inside of this one threw. */
+    private static function isBufferDisabled(): bool
+    {
+        /** @var array{flags?: int} $buffer */
+        $buffer = ob_get_status();
+
+        return (($buffer['flags'] ?? 0) & \PHP_OUTPUT_HANDLER_DISABLED) !== 0;
     }
 
     /** Sets the state after a task threw. In a fork that the task made, rethrows the exception, and PHP reports it. */

@@ -9,6 +9,7 @@ use Spindle\Tests\Conformance\Worker\PoolTestCase;
 use Spindle\Tests\Conformance\Worker\Task\Number;
 use Spindle\Tests\Eventually;
 use Spindle\Worker\TaskContext;
+use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\WorkerPool;
 
 use function Amp\delay;
@@ -140,6 +141,35 @@ trait CarriesOutput
         sort($characters);
 
         self::assertSame(['1', '2', '3'], $characters);
+    }
+
+    public function testAfterACallbackOfABufferThrewTheOutputOfLaterTasksIsStillCaptured(): void
+    {
+        $output = '';
+        $pool = $this->pool(1, onOutput: static function (string $bytes) use (&$output): void {
+            $output .= $bytes;
+        });
+        $failed = $pool->submit(static function (): void {
+            $throw = static fn() => throw new \DomainException('from the callback');
+            ob_start($throw);
+            echo '1';
+            ob_end_flush();
+        });
+        try {
+            $failed->await();
+            self::fail('The task fails with the exception of the callback');
+        } catch (TaskFailedException $failure) {
+            self::assertStringContainsString('from the callback', $failure->getMessage());
+        }
+        $flags = $pool->submit(static function (): int {
+            echo '2';
+
+            return (int) (ob_get_status()['flags'] ?? 0);
+        })->await();
+        $pool->close();
+
+        self::assertSame(0, $flags & \PHP_OUTPUT_HANDLER_DISABLED);
+        self::assertStringEndsWith('2', $output);
     }
 
     public function testABufferThatATaskLeavesOpenIsFlushed(): void
