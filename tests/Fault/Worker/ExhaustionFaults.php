@@ -4,11 +4,14 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Fault\Worker;
 
+use Amp\CancelledException;
 use PHPUnit\Framework\Attributes\TestWith;
 use Revolt\EventLoop\Driver\StreamSelectDriver;
 use Spindle\Tests\Host;
 use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerStartException;
+use Symfony\Component\Process\Process;
 
 /** Tests the lack of descriptors and of processes. */
 trait ExhaustionFaults
@@ -122,6 +125,24 @@ trait ExhaustionFaults
         );
 
         self::assertSame(['done', 'done', 'done'], $outcomes);
+    }
+
+    public function testARunningTaskIsEndedOnASystemWithoutProc(): void
+    {
+        if ($this->context() === WorkerContext::Thread) {
+            self::markTestSkipped('A thread ends without /proc');
+        }
+        $within = ['unshare', '-m', 'sh', '-c', 'mount -t tmpfs none /proc && exec "$@"', 'sh'];
+        if ((new Process([...$within, 'true']))->run() !== 0) {
+            self::markTestSkipped('A file system can not be mounted here');
+        }
+        $answer = Host::call(
+            HostPrograms::class . '::cancelRunningTask',
+            [$this->context()->name, $this->path('begun')],
+            $within,
+        );
+
+        self::assertSame([CancelledException::class, ['done']], $answer);
     }
 
     public function testATaskFailsWhileNoProcessCanBeCreatedAndThePoolWorksLater(): void

@@ -265,6 +265,31 @@ final class HostPrograms
         return [$without, self::squares($pool, 3)];
     }
 
+    /** @return array{string, list<string>} exception of a cancelled task, and later outcomes */
+    public static function cancelRunningTask(string $context, string $file): array
+    {
+        $pool = self::pool($context, 1);
+        $cancellation = new DeferredCancellation();
+        $running = $pool->submit(static function () use ($file): string {
+            file_put_contents("{$file}.new", (string) getmypid());
+            rename("{$file}.new", $file);
+
+            return TaskFunctions::sleep("{$file}.sleeps");
+        }, $cancellation->getCancellation());
+        Eventually::holds(static fn(): bool => is_file($file), 'it runs', 20.0);
+        $cancellation->cancel();
+        try {
+            $thrown = $running->await();
+        } catch (\Throwable $failure) {
+            $thrown = $failure::class;
+        }
+
+        $worker = (int) file_get_contents($file);
+        Eventually::holds(static fn(): bool => !posix_kill($worker, 0), 'its worker has ended', 20.0);
+
+        return [$thrown, self::squares($pool, 1)];
+    }
+
     /**
      * @return array{string, bool, list<mixed>} errors in a fork of this process, whether it exited as intended, and
      *         later outcomes in this process

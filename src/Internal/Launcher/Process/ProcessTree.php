@@ -23,7 +23,8 @@ final class ProcessTree
     private const MAX_SEARCHES = 4;
 
     /**
-     * Returns the live processes of all jobs, including the jobs' own processes, but no zombies.
+     * Returns the live processes of all jobs, including the jobs' own processes, but no zombies. Without /proc, returns
+     * the jobs' own processes.
      *
      * @param string             $token    token of the launcher; every marker contains the token
      * @param array<int, int>    $roots    job ids by the pid of the job's own process
@@ -37,6 +38,9 @@ final class ProcessTree
     {
         $parents = $jobs = $starts = [];
         $since = self::startOf($ancestor);
+        if ($since === 0 && $roots !== []) {
+            return $roots;
+        }
         foreach (Files::in('/proc') as $entry) {
             $pid = (int) $entry;
             if ($pid <= 1 || $pid === $ancestor || ($stat = self::stat($pid)) === null) {

@@ -193,13 +193,13 @@ final class ForkHost
         }
     }
 
-    /** @return list<int> process ids of a worker and of all processes that its tasks started */
+    /** @return list<int> process ids of a worker, unless it has exited, and of all processes that its tasks started */
     private function processTree(int $id, int $pid): array
     {
-        return array_keys(array_filter(
-            ProcessTree::find($this->token, [$pid => $id], (int) getmypid()),
-            static fn(int $job): bool => $job === $id,
-        ));
+        $jobs = ProcessTree::find($this->token, [$pid => $id], (int) getmypid());
+        $pids = array_keys($jobs, $id, true);
+
+        return isset($this->pids[$id]) ? $pids : array_values(array_diff($pids, [$pid]));
     }
 
     private function killTree(int $id, int $pid): void
@@ -248,10 +248,11 @@ final class ForkHost
                 $bytes === '' || $this->link->send(WorkerProtocol::PRINTED, $id, '', $bytes);
                 fclose($this->stderrs[$id]);
             }
+            unset($this->pids[$id]);
             if (isset($this->ending[$id])) {
                 $this->killTree($id, $pid); // a worker that was ended must not leave processes behind
             }
-            unset($this->pids[$id], $this->stderrs[$id], $this->ending[$id]);
+            unset($this->stderrs[$id], $this->ending[$id]);
             /** @var array<string, int> $usage */
             $this->link->send(
                 WorkerProtocol::ENDED,
