@@ -41,17 +41,10 @@ final class StatementFailures
         Exchange $exchange,
         int $attempt,
     ): void {
-        $error = $exchange->serverError;
-        if ($error === null) {
-            throw new \LogicException(
-                $exchange->copyResponse === 'G'
-                    ? 'A COPY … FROM STDIN needs copyFrom()'
-                    : 'A COPY … TO STDOUT needs copyTo()',
-            );
-        }
         if ($exchange->copyResponse === 'G') {
             throw new \LogicException('A COPY … FROM STDIN needs copyFrom()');
         }
+        $error = $exchange->serverError ?? throw new \LogicException('A COPY … TO STDOUT needs copyTo()');
         if ($exchange->parameterTypes !== null && \count($exchange->parameterTypes) !== \count($parameters)) {
             throw InvalidParameterException::count(\count($parameters), \count($exchange->parameterTypes));
         }
