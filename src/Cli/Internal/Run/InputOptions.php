@@ -323,10 +323,6 @@ final class InputOptions
         bool $hasLists = false,
         bool $addsValues = true,
     ): CommandTemplate {
-        if ($template === [] || $template[0] === '') {
-            throw new UsageException('the first word of the command is empty; give a program');
-        }
-
         return CommandTemplate::fromWords(
             $template,
             $strings,

@@ -67,10 +67,8 @@ final class MachineLimits
         if ($load === null && $memory === null && !$given->flag('noswap')) {
             return null;
         }
-        $bytes = $memory === null ? 0.0 : ByteSize::parse($memory);
-        if ($bytes === null) {
-            throw UsageException::option('--memfree', (string) $memory, 'a number of bytes; ' . ByteSize::UNITS);
-        }
+        $bytes = ByteSize::parse($memory ?? '0')
+            ?? throw UsageException::option('--memfree', (string) $memory, 'a number of bytes; ' . ByteSize::UNITS);
         $limits = new self($load === null ? null : LoadLimit::parse($load), $bytes, $given->flag('noswap'));
         foreach (['load' => 'stat', 'memfree' => 'meminfo', 'noswap' => 'vmstat'] as $name => $file) {
             if ($given->isGiven($name) && $limits->read($file) === '') {

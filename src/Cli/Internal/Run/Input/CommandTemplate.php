@@ -30,7 +30,7 @@ final class CommandTemplate implements JobFormat
     ) {}
 
     /**
-     * @param non-empty-list<string> $words
+     * @param list<string> $words
      * @param bool                   $isQuoted     whether no shell reads the command, even if it is one word (-q)
      * @param bool                   $repeatsWords whether a word with a list, such as {}, is repeated for each value
      * @param bool                   $hasLists     whether a job can have several values
@@ -47,6 +47,9 @@ final class CommandTemplate implements JobFormat
         bool $hasLists = false,
         bool $addsValues = true,
     ): self {
+        if ($words === [] || $words[0] === '') {
+            throw new UsageException('the first word of the command is empty; give a program');
+        }
         self::rejectUnsupported(implode(' ', $words), $strings);
         foreach ($words as $word) {
             if (\count($words) > 1 && !$isQuoted && preg_match(self::OPERATOR_PATTERN, $word) === 1) {

@@ -73,9 +73,6 @@ final class SemOptions
      */
     private static function command(array $words): array
     {
-        if ($words[0] === '') {
-            throw new UsageException('the first word of the command is empty; give a program');
-        }
         $command = CommandTemplate::fromWords($words, addsValues: false)->command([], 1, 1);
 
         return $command->line === null ? $command->arguments : ['/bin/sh', '-c', '--', $command->line];
@@ -96,14 +93,9 @@ final class SemOptions
     {
         $value = $given->text('st') ?? '0';
         $startsAnyway = $value[0] !== '-';
-        $seconds = Duration::parse($startsAnyway ? $value : substr($value, 1));
-        if ($seconds === null) {
-            throw UsageException::option(
-                '--st',
-                $value,
-                Duration::FORM . '; write - before the time to start nothing after that time',
-            );
-        }
+        $allowed = Duration::FORM . '; write - before the time to start nothing after that time';
+        $seconds = Duration::parse($startsAnyway ? $value : substr($value, 1))
+            ?? throw UsageException::option('--st', $value, $allowed);
 
         return [$seconds > 0 ? $seconds : \INF, $startsAnyway];
     }
