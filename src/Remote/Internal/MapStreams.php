@@ -36,7 +36,7 @@ final class MapStreams
         $ids = [];
         foreach ($this->receivers as $stream => $itemReceiver) {
             if ($stream->isRunning()) {
-                $receiver->client()->shared()?->replaceWaiter($stream->id, $itemReceiver, $receiver);
+                $receiver->client()->shared()?->waiters->replace($stream->id, $itemReceiver, $receiver);
                 $itemReceiver->fail($reason);
                 $ids[] = $stream->id;
             }

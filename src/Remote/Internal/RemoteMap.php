@@ -246,7 +246,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             return; // the map waits for the end of the task
         }
         $stream = new StoredItems($this->client, $this->queue, $id, $this->pending[$id][1] ?? null);
-        $this->client->shared()?->replaceWaiter($id, $this, $this->streams->add($stream));
+        $this->client->shared()?->waiters->replace($id, $this, $this->streams->add($stream));
         $this->addOutcome($id, $stream->items());
     }
 

@@ -41,7 +41,7 @@ final class SharedQueue implements LastRequests
     /** Id of the process that created this object. A fork of that process looks up and cancels no jobs. */
     private readonly int $ownerPid;
 
-    private readonly Waiters $waiters;
+    public readonly Waiters $waiters;
 
     /** @var list<string> ids to look up in the next turn of the loop */
     private array $idsToLookUp = [];
@@ -106,11 +106,6 @@ final class SharedQueue implements LastRequests
         $this->waiters->add($id, $waiter);
         $this->updateLookupTimer();
         $this->lookUpSoon($id);
-    }
-
-    public function replaceWaiter(string $id, OutcomeReceiver $old, OutcomeReceiver $new): void
-    {
-        $this->waiters->replace($id, $old, $new);
     }
 
     /** Ends the wait of one waiter. The job continues. */

@@ -30,8 +30,12 @@ final class DetachedCall
         $this->result = new OneShot();
     }
 
-    /** @param \Closure(): mixed $work called now; start() returns when $work has ended or suspended its fiber */
-    public static function start(\Closure $work): self
+    /**
+     * @param \Closure(): mixed $work called now; start() returns when $work has ended or suspended its fiber
+     *
+     * @return OneShot<mixed>
+     */
+    public static function start(\Closure $work): OneShot
     {
         $call = new self($work);
         // The idle fiber may have ended, because a signal handler has thrown in it.
@@ -47,18 +51,7 @@ final class DetachedCall
             $call->run(); // PHP refused to switch fibers, for example in a destructor, so $work runs in this fiber
         }
 
-        return $call;
-    }
-
-    public function isOver(): bool
-    {
-        return $this->result->isCompleted;
-    }
-
-    /** Returns what the call returned, or throws what it threw. Waits until the call is over. */
-    public function await(): mixed
-    {
-        return $this->result->await();
+        return $call->result;
     }
 
     private static function startFiber(self $call): void

@@ -276,11 +276,11 @@ final class SerializabilityCheck
         if (\Fiber::getCurrent() === null) {
             return $work();
         }
-        $call = DetachedCall::start($work);
-        if (!$call->isOver()) {
+        $result = DetachedCall::start($work);
+        if (!$result->isCompleted) {
             throw UnserializableException::at($path, 'of a class that suspends its fiber while it is serialized');
         }
 
-        return $call->await();
+        return $result->await();
     }
 }

@@ -162,14 +162,14 @@ final class ValueSerializer
             ini_set('unserialize_callback_func', $missing);
         }
         try {
-            $call = DetachedCall::start(static fn(): mixed => str_contains($bytes, 'E:')
+            $result = DetachedCall::start(static fn(): mixed => str_contains($bytes, 'E:')
                 ? self::unserializeEnums($bytes, $missing)
                 : unserialize($bytes, ['max_depth' => SerializabilityCheck::MAX_DEPTH]));
         } finally {
             ini_set('unserialize_callback_func', $before);
         }
 
-        return $call->await();
+        return $result->await();
     }
 
     /**

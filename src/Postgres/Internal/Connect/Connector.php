@@ -122,7 +122,7 @@ final class Connector
         try {
             $startup = $this->login($socket, $endpoint->host, $deadline);
             $setup = new SessionSetup($this->options, $target, $startup->parameters, $startup->pid);
-            $answers = $this->query($socket, $setup->statements, $startup->rest(), $deadline);
+            $answers = $this->query($socket, $setup->statements, $startup->buffer->rest, $deadline);
             $setup->check($answers);
             $deadline->throwIfCancelled();
 
@@ -133,7 +133,7 @@ final class Connector
                 [...$startup->parameters, ...$answers->parameters],
                 $endpoint,
                 $socket->isEncrypted,
-                $answers->rest(),
+                $answers->buffer->rest,
                 $setup->isPooled($answers),
                 $setup->serverStartTime($answers),
                 $persistent,
@@ -209,7 +209,7 @@ final class Connector
         $answers = $this->query($socket, $setup->statements, '', $deadline);
         $setup->check($answers);
 
-        return $answers->rest();
+        return $answers->buffer->rest;
     }
 
     /** Opens a connection, and encrypts it as `$mode` says. Returns a stream of an earlier HTTP request unchanged. */

@@ -85,7 +85,7 @@ final readonly class Handover
         [$facts, $proof] = ($rows[\count($rows) - 1] ?? []) + [null, null];
         $isProved = $answers->error(0) === null
             && $answers->error(1) === null
-            && $answers->rest() === ''
+            && $answers->buffer->rest === ''
             && hash_equals(hash_hmac(self::HASH, (string) $facts, $persistent->secret()), (string) $proof);
         if (!$isProved) {
             return null;

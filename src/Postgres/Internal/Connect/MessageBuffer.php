@@ -9,15 +9,11 @@ use Spindle\Postgres\ProtocolException;
 /** Splits the bytes that a server sends during the login into messages. */
 final class MessageBuffer
 {
+    /** Received bytes that were not yet returned as messages. */
     public string $rest = '';
 
     /** @param int $maxMessageBytes maximum bytes of a message, including its type and its length */
     public function __construct(private readonly int $maxMessageBytes) {}
-
-    public function append(#[\SensitiveParameter] string $bytes): void
-    {
-        $this->rest .= $bytes;
-    }
 
     /**
      * @return array{string, string}|null type and payload; null when the next message is not complete

@@ -20,7 +20,7 @@ final class SimpleQueries
 
     private const MAX_RECEIVED_BYTES = 0x4_0000;
 
-    private readonly MessageBuffer $buffer;
+    public readonly MessageBuffer $buffer;
 
     private int $current = 0;
 
@@ -42,7 +42,7 @@ final class SimpleQueries
     public function __construct(private readonly array $statements, string $rest)
     {
         $this->buffer = new MessageBuffer(self::MAX_MESSAGE_BYTES);
-        $this->buffer->append($rest);
+        $this->buffer->rest = $rest;
     }
 
     public function begin(): string
@@ -60,7 +60,7 @@ final class SimpleQueries
         if ($this->receivedBytes > self::MAX_RECEIVED_BYTES && !$this->isDone()) {
             throw ProtocolException::malformed('the server sent too many bytes before the end of its answers');
         }
-        $this->buffer->append($bytes);
+        $this->buffer->rest .= $bytes;
         while (!$this->isDone() && ($message = $this->buffer->next()) !== null) {
             $this->handle(...$message);
         }
@@ -80,11 +80,6 @@ final class SimpleQueries
     public function error(int $statement): ?ServerError
     {
         return $this->errors[$statement] ?? null;
-    }
-
-    public function rest(): string
-    {
-        return $this->buffer->rest;
     }
 
     private function handle(string $type, #[\SensitiveParameter] string $payload): void

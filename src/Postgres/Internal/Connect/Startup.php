@@ -33,7 +33,7 @@ final class Startup
     /** Maximum bytes of the key for cancel requests in protocol 3.2. In protocol 3.0, the key has 4 bytes. */
     private const MAX_KEY_BYTES = 256;
 
-    private readonly MessageBuffer $buffer;
+    public readonly MessageBuffer $buffer;
 
     private ?Scram $scram = null;
 
@@ -97,7 +97,7 @@ final class Startup
         if ($this->receivedBytes > $limit && !$this->isReady) {
             throw ProtocolException::malformed('the server sent too many bytes before the end of the login');
         }
-        $this->buffer->append($bytes);
+        $this->buffer->rest .= $bytes;
         $answer = '';
         while (!$this->needsCompute && !$this->isReady && ($message = $this->next()) !== null) {
             $answer .= $this->authenticated
@@ -119,11 +119,6 @@ final class Startup
 
         // Messages that arrived during the computation are processed and checked like all others.
         return FrontendMessages::authenticationResponse($answer) . $this->receive('');
-    }
-
-    public function rest(): string
-    {
-        return $this->buffer->rest;
     }
 
     /** @return array{string, string}|null type and payload of the next message; null while it is incomplete */

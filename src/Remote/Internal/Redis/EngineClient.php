@@ -159,7 +159,7 @@ final class EngineClient
      */
     public function runOrSend(string $script, string $queue, string ...$arguments): ?string
     {
-        if (!ProcessEnd::isSending() || $this->connection?->belongsToThisProcess() !== true) {
+        if (!ProcessEnd::isSending() || $this->connection?->stream->belongsToThisProcess() !== true) {
             return $this->run($script, $queue, ...$arguments);
         }
         $source = self::scripts()[$script][0];
@@ -228,7 +228,7 @@ final class EngineClient
         $this->connection = null;
         /** @var string $answer */
         $answer = awaitFirst([$first, async($run)]);
-        if (!$first->isComplete() && $connection->isSilentSince($sentAt)) {
+        if (!$first->isComplete() && $connection->stream->isSilentSince($sentAt)) {
             $connection->close('the connection was silent, while the engine answered on another connection');
         }
 

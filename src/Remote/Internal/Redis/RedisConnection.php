@@ -46,7 +46,7 @@ final class RedisConnection
 
     private function __construct(
         private readonly Address $address,
-        private readonly EngineStream $stream,
+        public readonly EngineStream $stream,
         private readonly StreamConnection $connection,
         private readonly float $timeout,
     ) {
@@ -146,21 +146,11 @@ final class RedisConnection
     public function isBroken(): bool
     {
         $isIdle = $this->closeReason === null && !$this->isReading && $this->waiting->isEmpty();
-        if ($isIdle && $this->belongsToThisProcess() && $this->stream->hasEnded()) {
+        if ($isIdle && $this->stream->belongsToThisProcess() && $this->stream->hasEnded()) {
             $this->close($this->stream->failure());
         }
 
         return $this->closeReason !== null;
-    }
-
-    public function belongsToThisProcess(): bool
-    {
-        return $this->stream->belongsToThisProcess();
-    }
-
-    public function isSilentSince(float $time): bool
-    {
-        return $this->stream->isSilentSince($time);
     }
 
     /**
@@ -222,7 +212,7 @@ final class RedisConnection
     /** Closes the connection, and passes null to the listener. Pending commands fail with $refusal, or else $reason. */
     public function close(string $reason, ?BrokerRefusedException $refusal = null): void
     {
-        if ($this->closeReason !== null || !$this->belongsToThisProcess()) {
+        if ($this->closeReason !== null || !$this->stream->belongsToThisProcess()) {
             return;
         }
         $this->closeReason = $reason;
@@ -297,12 +287,12 @@ final class RedisConnection
 
     private function checkForTimeout(): void
     {
-        if (!$this->belongsToThisProcess()) {
+        if (!$this->stream->belongsToThisProcess()) {
             EventLoop::disable($this->watchdog);
         } elseif (
             !$this->waiting->isEmpty()
             && $this->waiting->bottom()[1] < Clock::now()
-            && $this->isSilentSince(Clock::now() - $this->timeout)
+            && $this->stream->isSilentSince(Clock::now() - $this->timeout)
         ) {
             $this->close("no answer within {$this->timeout} seconds; is it overloaded, suspended or cut off?");
         }

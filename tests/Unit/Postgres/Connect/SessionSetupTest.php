@@ -135,7 +135,7 @@ final class SessionSetupTest extends TestCase
         $error = Message::errorResponse('42704', 'unrecognized configuration parameter');
         $answers->receive($error . Message::readyForQuery() . $error . Message::readyForQuery() . 'rest');
 
-        self::assertSame('rest', $answers->rest());
+        self::assertSame('rest', $answers->buffer->rest);
         $this->expectExceptionMessage('unrecognized configuration parameter (42704)');
         $setup->check($answers);
     }

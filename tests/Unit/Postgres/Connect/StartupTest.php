@@ -68,7 +68,7 @@ final class StartupTest extends TestCase
         self::assertTrue($startup->isReady);
         self::assertSame([17, "\0\0\0\4"], [$startup->pid, $startup->secretKey]);
         self::assertSame('15.0', $startup->parameters['server_version']);
-        self::assertTrue(str_starts_with(Message::parameterStatus('a', 'b'), $startup->rest()));
+        self::assertTrue(str_starts_with(Message::parameterStatus('a', 'b'), $startup->buffer->rest));
     }
 
     #[DataProvider('sizes')]
