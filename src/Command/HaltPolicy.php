@@ -28,9 +28,7 @@ final class HaltPolicy
             throw new \ValueError("A halt policy needs a count of 1 or more, not {$count}");
         }
         if ($share !== null && !($share > 0 && $share <= 1)) {
-            throw new \ValueError(
-                'A halt policy needs a share above 0 and up to 1, not ' . NumberRange::text($share),
-            );
+            throw new \ValueError('A halt policy needs a share above 0 and up to 1, not ' . NumberRange::text($share));
         }
     }
 

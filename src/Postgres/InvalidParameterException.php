@@ -44,13 +44,7 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
                 . " in place of IN (\${$position})";
         }
 
-        return self::of(
-            self::part("the parameter \${$position}", $path),
-            $position,
-            $phpType,
-            $postgresType,
-            $reason,
-        );
+        return self::of(self::part("the parameter \${$position}", $path), $position, $phpType, $postgresType, $reason);
     }
 
     /**

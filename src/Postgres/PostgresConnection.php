@@ -102,12 +102,7 @@ final class PostgresConnection implements Lifecycle, PostgresLink
             throw ConnectionClosedException::connection();
         }
 
-        return Listening::to(
-            new SessionFactory($this->options),
-            (array) $channels,
-            $cancellation,
-            $this->listeningEnd,
-        );
+        return Listening::to(new SessionFactory($this->options), (array) $channels, $cancellation, $this->listeningEnd);
     }
 
     /** Returns the id of the server's process, as shown in pg_stat_activity. */

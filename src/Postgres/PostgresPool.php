@@ -207,12 +207,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
             throw ConnectionClosedException::pool();
         }
 
-        return Listening::to(
-            new SessionFactory($this->options),
-            (array) $channels,
-            $cancellation,
-            $this->listeningEnd,
-        );
+        return Listening::to(new SessionFactory($this->options), (array) $channels, $cancellation, $this->listeningEnd);
     }
 
     /**

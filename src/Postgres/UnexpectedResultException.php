@@ -51,9 +51,7 @@ final class UnexpectedResultException extends \RuntimeException implements Postg
     /** @internal */
     public static function duplicateColumn(string $column): self
     {
-        return new self(
-            "Two columns are named \"{$column}\". Rename one with AS, or read the rows with allNumeric()",
-        );
+        return new self("Two columns are named \"{$column}\". Rename one with AS, or read the rows with allNumeric()");
     }
 
     /**

@@ -223,12 +223,7 @@ interface Broker
      * @throws LeaseLostException
      * @throws BrokerException
      */
-    public function claimedJobs(
-        string $queue,
-        string $owner,
-        array $known,
-        int $maxFrameBytes = \PHP_INT_MAX,
-    ): array;
+    public function claimedJobs(string $queue, string $owner, array $known, int $maxFrameBytes = \PHP_INT_MAX): array;
 
     /**
      * Stores items of a generator task, and notifies the job's mailboxes. Storing an item again has no effect.

@@ -54,9 +54,7 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
 
     public static function sodiumMissing(): self
     {
-        return new self(
-            'The PHP extension sodium is missing. It signs jobs and outcomes. Install ext-sodium.',
-        );
+        return new self('The PHP extension sodium is missing. It signs jobs and outcomes. Install ext-sodium.');
     }
 
     /** @param string $file the file without a key; '' if no file was read */

@@ -180,12 +180,8 @@ final class RedisBroker implements Broker
         );
     }
 
-    public function claimedJobs(
-        string $queue,
-        string $owner,
-        array $known,
-        int $maxFrameBytes = \PHP_INT_MAX,
-    ): array {
+    public function claimedJobs(string $queue, string $owner, array $known, int $maxFrameBytes = \PHP_INT_MAX): array
+    {
         return $this->run(
             static fn(string $answer): array => Codec::decodeDeliveries(JobRequests::requireLease($owner, $answer), 0),
             'claimed-jobs',

@@ -72,8 +72,6 @@ final class ExecutorClosedException extends \RuntimeException implements Spindle
 
     public static function forked(): self
     {
-        return new self(
-            'This pool belongs to the parent process of this fork. Create another pool after the fork',
-        );
+        return new self('This pool belongs to the parent process of this fork. Create another pool after the fork');
     }
 }

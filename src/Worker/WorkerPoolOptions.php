@@ -104,11 +104,7 @@ final class WorkerPoolOptions
     private function checkSeconds(): void
     {
         $endless = ['idleTimeout' => $this->idleTimeout, 'maxLifetime' => $this->maxLifetime];
-        $limits = [
-            'timeout' => $this->timeout,
-            'startTimeout' => $this->startTimeout,
-            ...array_diff($endless, [\INF]),
-        ];
+        $limits = ['timeout' => $this->timeout, 'startTimeout' => $this->startTimeout, ...array_diff($endless, [\INF])];
         foreach (array_filter($limits, static fn(?float $seconds): bool => $seconds !== null) as $name => $seconds) {
             NumberRange::checkPositiveSeconds("The option {$name}", $seconds);
         }

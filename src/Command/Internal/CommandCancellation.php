@@ -15,10 +15,7 @@ use Amp\Cancellation;
  */
 final class CommandCancellation implements Cancellation
 {
-    public function __construct(
-        private readonly Cancellation $byPool,
-        private readonly ?Cancellation $byCaller,
-    ) {}
+    public function __construct(private readonly Cancellation $byPool, private readonly ?Cancellation $byCaller) {}
 
     public function subscribe(\Closure $callback): string
     {

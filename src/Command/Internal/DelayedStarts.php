@@ -64,9 +64,7 @@ final class DelayedStarts
             $this->starting = null; // the attempt has ended
         }
         if ($this->starting === null && !$this->waiting->isEmpty() && $this->timerId === null) {
-            $left = $this->isPaused
-                ? self::PAUSED_SECONDS
-                : max(0, $this->nextStartAt - (int) hrtime(true)) / 1e9;
+            $left = $this->isPaused ? self::PAUSED_SECONDS : max(0, $this->nextStartAt - (int) hrtime(true)) / 1e9;
             $this->timerId = EventLoop::delay($left, $this->startNext(...));
         }
     }

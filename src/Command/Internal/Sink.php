@@ -156,9 +156,7 @@ final class Sink
      */
     private static function writeNow(mixed $stream, string $bytes, bool $isWatched): int|false
     {
-        $blocks = $isWatched
-            && stream_get_meta_data($stream)['blocked']
-            && stream_set_blocking($stream, false);
+        $blocks = $isWatched && stream_get_meta_data($stream)['blocked'] && stream_set_blocking($stream, false);
         $written = Warnings::writeApplicationStream($stream, $bytes);
         if ($blocks) {
             stream_set_blocking($stream, true);

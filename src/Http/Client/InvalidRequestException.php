@@ -14,11 +14,8 @@ use Spindle\Internal\Async\FiberTrace;
 /** The request can't be sent: its body can't be read, or a PSR-7 request has an invalid method, URL or header. */
 final class InvalidRequestException extends \RuntimeException implements HttpClientException, RequestExceptionInterface
 {
-    private function __construct(
-        string $message,
-        private readonly FailedRequest $request,
-        ?\Throwable $previous,
-    ) {
+    private function __construct(string $message, private readonly FailedRequest $request, ?\Throwable $previous)
+    {
         parent::__construct($message, 0, $previous);
         FiberTrace::shorten($this);
     }

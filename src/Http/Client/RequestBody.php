@@ -105,9 +105,7 @@ final readonly class RequestBody
         $type = "multipart/form-data; boundary={$boundary}";
         $texts = array_filter($parts, is_string(...));
 
-        return $texts === $parts
-            ? new self($type, implode('', $texts))
-            : self::stream(self::pieces($parts), $type);
+        return $texts === $parts ? new self($type, implode('', $texts)) : self::stream(self::pieces($parts), $type);
     }
 
     /** @return iterable<array{string, string|FormFile}> name and value of each field that the form sends for $value */

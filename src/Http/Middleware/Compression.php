@@ -41,13 +41,7 @@ final readonly class Compression implements MiddlewareInterface
         . '|jsonl|graphql|openmetrics-text|rtf|vnd\.ms-fontobject))[ \t]*+(?:;|$)@Di';
 
     /** Responses with these fields are not compressed. They are encoded already, or have a checksum of their bytes. */
-    private const EXCLUDING_FIELDS = [
-        'Content-Encoding',
-        'Content-Digest',
-        'Repr-Digest',
-        'Digest',
-        'Content-MD5',
-    ];
+    private const EXCLUDING_FIELDS = ['Content-Encoding', 'Content-Digest', 'Repr-Digest', 'Digest', 'Content-MD5'];
 
     private const EXCLUDED_STATUSES = [204, 205];
 

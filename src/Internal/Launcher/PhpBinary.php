@@ -106,7 +106,6 @@ final class PhpBinary
     private static function isProgram(string $path): bool
     {
         // PHP warns about paths that open_basedir does not allow.
-        return $path !== ''
-            && Warnings::suppressed(static fn(): bool => is_file($path) && is_executable($path));
+        return $path !== '' && Warnings::suppressed(static fn(): bool => is_file($path) && is_executable($path));
     }
 }

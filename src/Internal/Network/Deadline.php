@@ -29,9 +29,7 @@ final readonly class Deadline
     /** Returns the deadline of one attempt: the remaining time is divided by the number of remaining attempts. */
     public function perAttempt(int $attempts): self
     {
-        return $attempts < 2
-            ? $this
-            : self::in(round(max(0.0, $this->left()) / $attempts, 3), $this->cancellation);
+        return $attempts < 2 ? $this : self::in(round(max(0.0, $this->left()) / $attempts, 3), $this->cancellation);
     }
 
     public function within(float $seconds): self

@@ -55,9 +55,7 @@ final class DnsLookup
             $records,
         )));
 
-        return $ips !== []
-            ? $ips
-            : throw NetworkException::because("the look-up of '{$name}' returned no address");
+        return $ips !== [] ? $ips : throw NetworkException::because("the look-up of '{$name}' returned no address");
     }
 
     /** @return list<DnsRecord> */

@@ -119,9 +119,7 @@ final class ListeningGroup
 
     private function passOn(Notification|Reconnected $event): void
     {
-        $readers = $event instanceof Notification
-            ? $this->readersByChannel[$event->channel] ?? []
-            : $this->readers;
+        $readers = $event instanceof Notification ? $this->readersByChannel[$event->channel] ?? [] : $this->readers;
         foreach ($readers as $reader) {
             $reader->add($event, $this->channels->takenSince);
         }

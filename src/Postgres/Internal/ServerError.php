@@ -38,8 +38,7 @@ final readonly class ServerError
     private const FIRST_TO_LAST_PATTERN = '/(?:"|»|«|„|“).*(?:"|»|«|“|”)/s';
 
     /** Matches the copied data that the context of an error quotes. The context may be in any language. */
-    private const DATA_PATTERN
-        = '/^COPY .*?: (?:"|»|«|„|“)(?:\xC2\xA0| )?(.*?)(?:\xC2\xA0| )?(?:"|»|«|“|”)\z/sm';
+    private const DATA_PATTERN = '/^COPY .*?: (?:"|»|«|„|“)(?:\xC2\xA0| )?(.*?)(?:\xC2\xA0| )?(?:"|»|«|“|”)\z/sm';
 
     private const BYTES_PATTERN = '/0x[0-9a-f]{2}(?: 0x[0-9a-f]{2})*+/';
 

@@ -170,9 +170,7 @@ final class TemporaryPostgres
     {
         $this->guardian->check('server');
         $this->server->stop(self::SIGNAL_TIMEOUTS);
-        TemporaryPostgresException::convertingFrom(
-            fn() => self::launch($this->server, $this->host, $this->timeout),
-        );
+        TemporaryPostgresException::convertingFrom(fn() => self::launch($this->server, $this->host, $this->timeout));
     }
 
     /** Stops the server, and removes all its files. Does nothing in a fork of the process that started the server. */

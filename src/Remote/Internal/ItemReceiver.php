@@ -13,10 +13,8 @@ use Spindle\Worker\ExecutorClosedException;
 final class ItemReceiver implements OutcomeReceiver
 {
     /** @param \WeakReference<StoredItems> $stream weak, so that PHP can destroy the StoredItems, which ends the task */
-    public function __construct(
-        private readonly QueueClient $client,
-        private readonly \WeakReference $stream,
-    ) {
+    public function __construct(private readonly QueueClient $client, private readonly \WeakReference $stream)
+    {
         $this->client->begin($this);
     }
 

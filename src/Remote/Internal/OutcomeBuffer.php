@@ -79,10 +79,7 @@ final class OutcomeBuffer implements \Countable
     /** @return list<string> ids of dropped outcomes, except generators, whose tasks {@see StoredItems} ends */
     public function clear(): array
     {
-        $frames = array_filter(
-            $this->outcomes,
-            static fn(array $outcome): bool => !$outcome[0] instanceof \Generator,
-        );
+        $frames = array_filter($this->outcomes, static fn(array $outcome): bool => !$outcome[0] instanceof \Generator);
         $this->outcomes = [];
 
         return array_column($frames, 2);

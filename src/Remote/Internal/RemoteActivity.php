@@ -25,10 +25,7 @@ final class RemoteActivity
     /** Fibers that wait in {@see close()}; null before the first wait. */
     private ?FiberQueue $closing = null;
 
-    public function __construct(
-        private readonly ?MissingAgentWarning $missingAgents,
-        private bool $isClosed = false,
-    ) {}
+    public function __construct(private readonly ?MissingAgentWarning $missingAgents, private bool $isClosed = false) {}
 
     public function ofFork(): self
     {

@@ -59,10 +59,7 @@ final class Waiters
     {
         $ids = [];
         foreach ($this->byJob as $id => $waiters) {
-            $others = array_filter(
-                $waiters,
-                static fn(OutcomeReceiver $waiter): bool => $waiter->client() !== $client,
-            );
+            $others = array_filter($waiters, static fn(OutcomeReceiver $waiter): bool => $waiter->client() !== $client);
             if (\count($others) < \count($waiters)) {
                 $ids[] = $id;
             }

@@ -56,9 +56,7 @@ final class InheritedState
             'moved' => $this->directory !== $former->directory,
             'umask' => $this->umask === $former->umask ? null : $this->umask,
             'set' => $isSame ? [] : array_diff_key(array_diff_assoc($this->environment, $former->environment), $marker),
-            'unset' => $isSame
-                ? []
-                : array_keys(array_diff_key($former->environment, $this->environment, $marker)),
+            'unset' => $isSame ? [] : array_keys(array_diff_key($former->environment, $this->environment, $marker)),
         ];
     }
 }

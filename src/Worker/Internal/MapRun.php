@@ -319,8 +319,7 @@ final class MapRun implements Source
         };
         foreach ($values as $i => $value) {
             yield $keys[$i] => MapOutcome::of(static fn(): mixed => match (true) {
-                \is_array($outcome)
-                    => TaskOutcome::value(\ord($outcome[0][$i]), $outcome[1][$i], $attempt, $keys[$i]),
+                \is_array($outcome) => TaskOutcome::value(\ord($outcome[0][$i]), $outcome[1][$i], $attempt, $keys[$i]),
                 $value instanceof \Throwable => throw $value,
                 default => $value,
             });

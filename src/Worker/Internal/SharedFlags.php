@@ -96,10 +96,7 @@ final class SharedFlags
                 continue;
             }
             $memory = self::attach($name, 'w');
-            if (
-                $memory !== false
-                && shmop_read($memory, self::OWNER_OFFSET, \strlen(self::OWNER)) === self::OWNER
-            ) {
+            if ($memory !== false && shmop_read($memory, self::OWNER_OFFSET, \strlen(self::OWNER)) === self::OWNER) {
                 shmop_delete($memory);
             }
         }

@@ -11,8 +11,7 @@ final class ValuePath
 
     public static function ofElement(string $path, int|string $key): string
     {
-        return self::truncated($path)
-            ?? $path . (\is_int($key) ? "[{$key}]" : "['" . addcslashes($key, "'\\") . "']");
+        return self::truncated($path) ?? $path . (\is_int($key) ? "[{$key}]" : "['" . addcslashes($key, "'\\") . "']");
     }
 
     /** @param int|string $name key in `(array) $object`: "\0class\0name" for a private property */

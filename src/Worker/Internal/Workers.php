@@ -48,10 +48,7 @@ final class Workers implements WorkerEvents
 
     public function inUseCount(): int
     {
-        return \count(array_filter(
-            $this->all,
-            static fn(WorkerHandle $worker): bool => $worker->batches !== [],
-        ));
+        return \count(array_filter($this->all, static fn(WorkerHandle $worker): bool => $worker->batches !== []));
     }
 
     /** Returns whether any generator task is running whose generator the caller has not released. */

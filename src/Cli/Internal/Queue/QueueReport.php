@@ -39,10 +39,7 @@ final class QueueReport
     {
         $jobs = array_map(
             static fn(array $jobs): array => array_map(
-                static fn(string $id, array $details): array => [
-                    'id' => Job::givenId($id),
-                    ...$details,
-                ],
+                static fn(string $id, array $details): array => ['id' => Job::givenId($id), ...$details],
                 array_keys($jobs),
                 $jobs,
             ),

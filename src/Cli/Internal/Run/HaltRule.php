@@ -87,9 +87,7 @@ final class HaltRule
     /** Returns the exit status: the number of failed jobs, or their percentage of all jobs if --halt is in percent. */
     public function finishedStatus(int $failed, int $total): int
     {
-        return $this->isPercentage
-            ? (int) ceil(100 * $failed / max(1, $total))
-            : ExitStatus::ofFailures($failed);
+        return $this->isPercentage ? (int) ceil(100 * $failed / max(1, $total)) : ExitStatus::ofFailures($failed);
     }
 
     /** Returns the exit status as a shell reports it; 255 if the job log has -1 for the job, as after a timeout. */

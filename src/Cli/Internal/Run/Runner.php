@@ -280,10 +280,7 @@ final class Runner
     /** @return \Generator<int, JobValues> */
     private function inputs(): \Generator
     {
-        $inputs = $this->options->input->inputs->jobs(
-            $this->wait,
-            fn(): int => $this->statistics->concurrency,
-        );
+        $inputs = $this->options->input->inputs->jobs($this->wait, fn(): int => $this->statistics->concurrency);
 
         $remaining = $this->resumed?->remaining($inputs, $this->wait, $this->statistics) ?? $inputs;
 

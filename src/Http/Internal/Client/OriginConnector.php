@@ -20,8 +20,7 @@ final class OriginConnector
 
     public function explain(\Throwable $failure): string
     {
-        return $failure->getMessage()
-            . ($this->proxy === null ? '' : " (through the proxy {$this->proxy->origin()})");
+        return $failure->getMessage() . ($this->proxy === null ? '' : " (through the proxy {$this->proxy->origin()})");
     }
 
     /**

@@ -102,9 +102,7 @@ final readonly class OutgoingRequest
             return new self($redirect->method, $redirect->url, $fields, '', $this->call);
         }
 
-        return $this->rewindBody()
-            ? new self($this->method, $redirect->url, $fields, $this->body, $this->call)
-            : null;
+        return $this->rewindBody() ? new self($this->method, $redirect->url, $fields, $this->body, $this->call) : null;
     }
 
     /**

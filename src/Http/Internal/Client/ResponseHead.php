@@ -52,9 +52,7 @@ final readonly class ResponseHead
         $fields = self::fields(substr($head, $end + 2));
         $isHttp10 = $match[1] === '0';
         $hasNoBody = $hasNoBody || $status < 200 || $status === 204 || $status === 304;
-        $coding = isset($fields['transfer-encoding'])
-            ? strtolower(implode(',', $fields['transfer-encoding'][1]))
-            : '';
+        $coding = isset($fields['transfer-encoding']) ? strtolower(implode(',', $fields['transfer-encoding'][1])) : '';
         $isChunked = !$hasNoBody && $coding === 'chunked';
         if (!$hasNoBody && $coding !== '' && !$isChunked) {
             throw new MalformedResponseException('the response has an unsupported Transfer-Encoding');

@@ -69,13 +69,7 @@ final readonly class Url
             return null;
         }
 
-        return new self(
-            $scheme,
-            $host,
-            $port,
-            self::encode(($match[5] ?? '/') . ($match[6] ?? '')),
-            $match[2] ?? '',
-        );
+        return new self($scheme, $host, $port, self::encode(($match[5] ?? '/') . ($match[6] ?? '')), $match[2] ?? '');
     }
 
     /**

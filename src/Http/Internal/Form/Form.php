@@ -11,10 +11,7 @@ final readonly class Form
      *     decoded JSON; null if the body has neither
      * @param array<mixed>      $files  nested in the same way; each file is an {@see UploadedFile}
      */
-    public function __construct(
-        public ?array $fields,
-        public array $files = [],
-    ) {}
+    public function __construct(public ?array $fields, public array $files = []) {}
 
     public function releaseFiles(): void
     {

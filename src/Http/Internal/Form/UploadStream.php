@@ -98,7 +98,6 @@ final class UploadStream implements StreamInterface
     /** @return resource */
     private function fileOrThrow(): mixed
     {
-        return $this->file
-            ?? throw ($this->released ? UploadException::requestEnded() : UploadException::closed());
+        return $this->file ?? throw ($this->released ? UploadException::requestEnded() : UploadException::closed());
     }
 }

@@ -65,10 +65,7 @@ final class HandlerFailure
     /** Logs an exception of a response body's close(). The exception must not replace the response. */
     public static function logUnclosed(\Throwable $failure, ?LoggerInterface $logger): void
     {
-        $logger?->warning(
-            'A response body could not be closed: ' . self::message($failure),
-            ['exception' => $failure],
-        );
+        $logger?->warning('A response body could not be closed: ' . self::message($failure), ['exception' => $failure]);
     }
 
     /** Returns an exception's text for a log message. Braces are escaped, because loggers replace names in braces. */

@@ -16,11 +16,7 @@ final readonly class MessageLimits
      * @param int $head   maximum bytes of a head, including its line ends, and of a trailer section
      * @param int $fields maximum number of field lines in a head, and in a trailer section
      */
-    public function __construct(
-        public int $target = 8192,
-        public int $head = 32_768,
-        public int $fields = 100,
-    ) {}
+    public function __construct(public int $target = 8192, public int $head = 32_768, public int $fields = 100) {}
 
     /** Returns a size up to which every head is within all limits. A field line has at least four bytes: "a:\r\n". */
     public function alwaysAllowedBytes(): int

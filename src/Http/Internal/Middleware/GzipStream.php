@@ -57,11 +57,8 @@ final class GzipStream implements JoiningStream
      *     read from its current position, and closed together with this stream
      * @param int|null $size bytes to read from the source; null to read to its end
      */
-    public function __construct(
-        StreamInterface $source,
-        private readonly ?int $size,
-        private readonly int $level,
-    ) {
+    public function __construct(StreamInterface $source, private readonly ?int $size, private readonly int $level)
+    {
         $this->source = ContentsStream::of($source);
         $this->flush = $size === null ? \ZLIB_SYNC_FLUSH : \ZLIB_NO_FLUSH;
         $this->seekable = $source->isSeekable();

@@ -230,11 +230,7 @@ final class ProcessManager implements ChildMessages
             Message::Ending => $this->handleEnding($child, $payload),
             Message::Terminated => $this->handleTermination($child),
             Message::Pong => $child->handlePong(),
-            Message::ReplacementRequest => $this->slots->handleReplacementRequest(
-                $child,
-                $payload,
-                $number === 1,
-            ),
+            Message::ReplacementRequest => $this->slots->handleReplacementRequest($child, $payload, $number === 1),
             Message::Query => $this->queries->begin($child, $number, $payload, $this->servingProcesses()),
             Message::PreliminaryAnswer, Message::Answer => $this->queries->addAnswer(
                 $child,

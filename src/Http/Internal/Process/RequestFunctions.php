@@ -34,10 +34,7 @@ final class RequestFunctions
             self::NO_EFFECT_REASON,
             'return a response that has the status, for example $response->withStatus(404)',
         ],
-        'session_start' => [
-            self::SHARED_SESSION_REASON,
-            'use a PSR-15 middleware for sessions',
-        ],
+        'session_start' => [self::SHARED_SESSION_REASON, 'use a PSR-15 middleware for sessions'],
         'setcookie' => [self::NO_EFFECT_REASON, self::COOKIE_ADVICE],
         'setrawcookie' => [self::NO_EFFECT_REASON, self::COOKIE_ADVICE],
     ];

@@ -66,9 +66,7 @@ final class Slots
         $slot = $this->hasStarted() ? $this->replacements->next() : null;
         if ($slot !== null) {
             $started = $this->start($slot);
-            $started instanceof Child
-                ? $slot->successor = $started
-                : $this->handleFailedReplacement($slot, $started);
+            $started instanceof Child ? $slot->successor = $started : $this->handleFailedReplacement($slot, $started);
         }
     }
 

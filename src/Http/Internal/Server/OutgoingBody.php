@@ -126,10 +126,7 @@ final class OutgoingBody
                 $service->killIfForked(); // a fork must not send a piece
                 if ($piece !== '' && !$timed->closed) {
                     $timed->outgoing .= $piece;
-                    if (
-                        hrtime(true) >= $this->collectUntil
-                        || \strlen($timed->outgoing) >= self::MAX_COLLECTED_BYTES
-                    ) {
+                    if (hrtime(true) >= $this->collectUntil || \strlen($timed->outgoing) >= self::MAX_COLLECTED_BYTES) {
                         $timed->flushStream();
                         $hasSent = true;
                         $this->collectUntil = (int) hrtime(true) + JoiningStream::JOIN_NANOSECONDS;

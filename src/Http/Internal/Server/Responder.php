@@ -103,13 +103,7 @@ final class Responder
         if (!\is_string($body)) {
             return $this->answerByStream($response, $body, $exchange, $keepAlive, $now);
         }
-        $this->timed->outgoing .= $this->service->writer->complete(
-            $response,
-            $body,
-            $exchange->head,
-            $keepAlive,
-            $now,
-        );
+        $this->timed->outgoing .= $this->service->writer->complete($response, $body, $exchange->head, $keepAlive, $now);
 
         return $keepAlive;
     }

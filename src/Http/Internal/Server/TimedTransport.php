@@ -351,10 +351,7 @@ final class TimedTransport
     {
         $this->discardReceived();
         $received = $this->transport->receivedBytes;
-        if (
-            $received > $this->receivedBeforeLinger
-            && ++$this->lingerExtensions <= self::MAX_LINGER_EXTENSIONS
-        ) {
+        if ($received > $this->receivedBeforeLinger && ++$this->lingerExtensions <= self::MAX_LINGER_EXTENSIONS) {
             $this->receivedBeforeLinger = $received;
             $this->enterPhase(Phase::Linger, hrtime(true));
         } else {

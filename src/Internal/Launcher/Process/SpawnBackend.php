@@ -146,10 +146,7 @@ final class SpawnBackend implements Backend
 
     public function awaitExit(int $nanoseconds): void
     {
-        $this->handle($this->epoll->poll(
-            [$this->signals => Epoll::READABLE],
-            max(1, intdiv($nanoseconds, 1_000_000)),
-        ));
+        $this->handle($this->epoll->poll([$this->signals => Epoll::READABLE], max(1, intdiv($nanoseconds, 1_000_000))));
     }
 
     public function send(string $bytes): string

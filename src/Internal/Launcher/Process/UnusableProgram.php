@@ -31,8 +31,7 @@ final class UnusableProgram
 
         return match (true) {
             is_dir($path) => new StartFailure(126, 'Permission denied: the path is a directory, not a program'),
-            file_exists($path)
-                => new StartFailure(126, 'Permission denied: the file is not executable for this user'),
+            file_exists($path) => new StartFailure(126, 'Permission denied: the file is not executable for this user'),
             is_file(\dirname($path)) => new StartFailure(126, 'Not a directory: ' . \dirname($file)),
             default => new StartFailure(127, 'No such file or directory' . ($file[0] === '/'
                 ? ''

@@ -122,9 +122,7 @@ final class ConnectionString
     private static function decode(#[\SensitiveParameter] string $text, string $key): string
     {
         if (preg_match('~%(?![0-9a-f]{2})|%00~i', $text) === 1) {
-            throw new \ValueError(
-                "In the PostgreSQL URI, '{$key}' has an invalid percent-encoding. Write '%' as %25",
-            );
+            throw new \ValueError("In the PostgreSQL URI, '{$key}' has an invalid percent-encoding. Write '%' as %25");
         }
 
         return rawurldecode($text);

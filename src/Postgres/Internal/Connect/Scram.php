@@ -153,8 +153,7 @@ final class Scram
     {
         if (preg_match('~^e=([^,]*)~', $serverFinal, $part) === 1) {
             throw AttemptFailedException::authentication(
-                'the server aborted the SCRAM login: '
-                    . addcslashes(substr($part[1], 0, 100), "\0..\37\177..\377"),
+                'the server aborted the SCRAM login: ' . addcslashes(substr($part[1], 0, 100), "\0..\37\177..\377"),
             );
         }
         $signature = preg_match('~^v=([A-Za-z0-9+/]+={0,2})(?:,|$)~D', $serverFinal, $part) === 1

@@ -24,10 +24,7 @@ final class PooledSessions
 
     public function unconfirmedCount(): int
     {
-        return \count(array_filter(
-            $this->all,
-            static fn(PooledSession $pooled): bool => $pooled->isUnconfirmed(),
-        ));
+        return \count(array_filter($this->all, static fn(PooledSession $pooled): bool => $pooled->isUnconfirmed()));
     }
 
     public function findFree(): ?PooledSession

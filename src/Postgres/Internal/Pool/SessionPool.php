@@ -831,10 +831,7 @@ final class SessionPool implements SessionLender
 
     private function scheduleSweep(): void
     {
-        if (
-            $this->sweepTimer !== null
-            || min($this->options->idleTimeout, $this->options->maxLifetime) >= 1e9
-        ) {
+        if ($this->sweepTimer !== null || min($this->options->idleTimeout, $this->options->maxLifetime) >= 1e9) {
             return;
         }
         $this->sweepTimer = WeakTimer::after(

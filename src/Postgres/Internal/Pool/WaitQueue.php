@@ -150,11 +150,7 @@ final class WaitQueue
         $this->loop->cancel($this->timer);
         $this->timerSince = $since;
         $this->acquired = $this->counts->acquired;
-        $seconds = min(
-            $this->timeout - (hrtime(true) - $since) / 1e9,
-            $this->timeout / 2,
-            self::COLLECT_INTERVAL,
-        );
+        $seconds = min($this->timeout - (hrtime(true) - $since) / 1e9, $this->timeout / 2, self::COLLECT_INTERVAL);
         $this->timer = WeakTimer::after($seconds, $this, static fn(self $self) => $self->expire());
         if ($this->count > 0 && $keepsLoopRunning) {
             EventLoop::reference($this->timer);

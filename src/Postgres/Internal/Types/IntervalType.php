@@ -53,10 +53,7 @@ final readonly class IntervalType implements Type
             return Scalar::text($value);
         }
         if (abs($value->s) + abs($value->f) > self::MAX_SECONDS || self::isRelative($value)) {
-            throw UnencodableException::of(
-                $value,
-                'PostgreSQL can not store it as months, days and microseconds',
-            );
+            throw UnencodableException::of($value, 'PostgreSQL can not store it as months, days and microseconds');
         }
         $sign = $value->invert === 1 ? -1 : 1;
         $microseconds = $sign * ($value->s * 1_000_000 + (int) round($value->f * 1e6));

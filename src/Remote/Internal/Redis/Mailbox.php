@@ -169,11 +169,7 @@ final class Mailbox
 
     private function retryIn(float $seconds): void
     {
-        $this->retryTimer = WeakTimer::after(
-            $seconds,
-            $this,
-            static fn(self $mailbox) => $mailbox->beginAttempt(),
-        );
+        $this->retryTimer = WeakTimer::after($seconds, $this, static fn(self $mailbox) => $mailbox->beginAttempt());
     }
 
     private function ping(): void

@@ -70,9 +70,7 @@ final class RedisConnection
 
     private static function connect(Address $address, ?TlsOptions $options, Deadline $deadline): ClientStream
     {
-        $tls = $address->tls
-            ? ClientTls::of($options ?? new TlsOptions(), $address->host, self::TLS_ADVICE)
-            : null;
+        $tls = $address->tls ? ClientTls::of($options ?? new TlsOptions(), $address->host, self::TLS_ADVICE) : null;
         try {
             // A single attempt to connect is enough, because the callers of open() retry.
             $stream = $address->path !== ''

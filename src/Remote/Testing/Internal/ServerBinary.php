@@ -22,9 +22,7 @@ final class ServerBinary
     public static function find(?string $given): string
     {
         if ($given !== null && str_contains($given, '/')) {
-            return self::isProgram($given)
-                ? $given
-                : throw TemporaryRedisException::notExecutable($given);
+            return self::isProgram($given) ? $given : throw TemporaryRedisException::notExecutable($given);
         }
         $names = $given !== null ? [$given] : self::NAMES;
         $path = array_filter(explode(':', (string) getenv('PATH')), static fn(string $entry): bool => $entry !== '');

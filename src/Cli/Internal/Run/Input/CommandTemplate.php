@@ -24,10 +24,7 @@ final class CommandTemplate implements JobFormat
     /** Text for {%} in the job log: the log must not depend on the slots of jobs. */
     private const ANY_SLOT = '{%}';
 
-    private function __construct(
-        private readonly TemplateBody $body,
-        private readonly bool $usesSlot,
-    ) {}
+    private function __construct(private readonly TemplateBody $body, private readonly bool $usesSlot) {}
 
     /**
      * @param list<string> $words

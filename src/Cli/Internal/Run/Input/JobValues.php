@@ -56,8 +56,6 @@ final class JobValues
 
     public function bytes(): int
     {
-        return \is_string($this->values)
-            ? \strlen($this->values)
-            : array_sum(array_map(\strlen(...), $this->values));
+        return \is_string($this->values) ? \strlen($this->values) : array_sum(array_map(\strlen(...), $this->values));
     }
 }

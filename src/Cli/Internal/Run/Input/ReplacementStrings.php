@@ -127,10 +127,7 @@ final class ReplacementStrings
             array_map(strval(...), array_keys($this->columns)),
             static fn(string $name): bool => str_contains($text, "{{$name}"),
         );
-        $positions = [
-            ...($this->hasPositions ? ['-?[1-9]\d{0,8}'] : []),
-            ...array_map(self::quoted(...), $names),
-        ];
+        $positions = [...($this->hasPositions ? ['-?[1-9]\d{0,8}'] : []), ...array_map(self::quoted(...), $names)];
         $pattern = '~(' . implode('|', array_map(self::quoted(...), $spellings)) . ')'
             . ($positions === [] ? '' : '|\{(' . implode('|', $positions) . ')(' . '//|/\.|/|\.|)\}') . '~';
 

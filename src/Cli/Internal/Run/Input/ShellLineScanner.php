@@ -237,9 +237,7 @@ final class ShellLineScanner
         return match ($character) {
             '\\' => $this->readEscapeInCode($text, $at, $wasWordStart),
             "'", '"' => $this->open->begin($character),
-            '<', '>' => $isProcessSubstitution
-                ? $this->beginCommandSubstitution()
-                : $this->readRedirection($text, $at),
+            '<', '>' => $isProcessSubstitution ? $this->beginCommandSubstitution() : $this->readRedirection($text, $at),
             '[', ']' => $this->readBracket($character),
             '(' => $this->readParenthesis($text, $at),
             ')' => $this->readClosingParenthesis(),

@@ -67,10 +67,7 @@ final class InputRows
             'Refused with `--resume`, and with `--pipe-part`',
         ],
         ['total-jobs totaljobs total', 'N', Meaning::Refused, 'leave it out: the jobs of a file or a list are counted'],
-        [
-            'linkinputsource xapplyinputsource', 'N', Meaning::Refused,
-            'link inputs with :::+, ::::+ or --link',
-        ],
+        ['linkinputsource xapplyinputsource', 'N', Meaning::Refused, 'link inputs with :::+, ::::+ or --link'],
         ['bg fg semaphore wait', '', Meaning::Refused, self::SEM],
         ['semaphore-name id semaphorename', 'NAME', Meaning::Refused, self::SEM],
         ['semaphore-timeout st semaphoretimeout', 'SECONDS', Meaning::Refused, self::SEM],
@@ -133,10 +130,7 @@ final class InputRows
         ['plus', '', Meaning::Refused, self::PERL],
         ['U', 'R', Meaning::Refused, 'use --er R'],
         ['shell-quote shellquote shell_quote', '', Meaning::Refused, "use bash: printf '%q\\n'"],
-        [
-            'max-line-length-allowed maxlinelengthallowed', '', Meaning::Refused,
-            'use getconf ARG_MAX',
-        ],
+        ['max-line-length-allowed maxlinelengthallowed', '', Meaning::Refused, 'use getconf ARG_MAX'],
         ['show-limits showlimits', '', Meaning::Refused, 'use getconf ARG_MAX', '', 'show-limits'],
         ['Y shebang hashbang', '', Meaning::Refused, 'start spindle run in a shell script'],
         ['filter', 'EXPRESSION', Meaning::Refused, self::PERL],

@@ -150,9 +150,7 @@ final class OptionParser
             return $this->maxLines($spelling, $following);
         }
 
-        return $following === []
-            ? ["--{$option->name()}"]
-            : ["--{$option->name()}=" . array_shift($following)];
+        return $following === [] ? ["--{$option->name()}"] : ["--{$option->name()}=" . array_shift($following)];
     }
 
     /**

@@ -53,10 +53,7 @@ final class OptionTable
     /** @return list<KnownOption> the options that the command defines, in the order of the help */
     public function defined(): array
     {
-        return array_values(array_filter(
-            $this->options,
-            static fn(KnownOption $option): bool => $option->isDefined(),
-        ));
+        return array_values(array_filter($this->options, static fn(KnownOption $option): bool => $option->isDefined()));
     }
 
     /** @param string $name without dashes */

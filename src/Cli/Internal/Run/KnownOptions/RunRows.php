@@ -82,9 +82,7 @@ final class RunRows
             'process-slot-var processslotvar', 'NAME', Meaning::Refused, "use {%}, as in 'NAME={%} ... {}'", '',
             'process-slot-var',
         ],
-        [
-            'use-sockets-instead-of-threads usesocketsinsteadofthreads', '', Meaning::Refused, self::THREADS,
-        ],
+        ['use-sockets-instead-of-threads usesocketsinsteadofthreads', '', Meaning::Refused, self::THREADS],
         [
             'use-cores-instead-of-threads usecoresinsteadofthreads use-cpus-instead-of-cores usecpusinsteadofcores', '',
             Meaning::Refused, self::THREADS,

@@ -27,9 +27,7 @@ final class LineBuffer
     /** @return list<string> the bytes in parts that are small enough for {@see add()}, because a tag can be long */
     public function parts(string $bytes): array
     {
-        return $this->tag === null
-            ? [$bytes]
-            : str_split($bytes, $this->tag->maxPieceBytes(self::MAX_TAGGED_BYTES));
+        return $this->tag === null ? [$bytes] : str_split($bytes, $this->tag->maxPieceBytes(self::MAX_TAGGED_BYTES));
     }
 
     public function heldBytes(): int
