@@ -145,9 +145,7 @@ final class CommandPool implements Lifecycle, Statistics
                 // wait() has thrown, because PHP can't suspend this fiber now, or because a signal handler has thrown.
                 $this->dispatcher->cancel([$pending]);
             }
-            if ($cancellation !== null && $subscription !== null) {
-                $cancellation->unsubscribe($subscription);
-            }
+            $cancellation?->unsubscribe((string) $subscription);
         }
 
         return $cancelled === null ? $result : throw $cancelled;

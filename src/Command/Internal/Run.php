@@ -113,9 +113,7 @@ final class Run implements PendingCommandOwner, InputConsumer
             $this->dispatcher->cancel($this->commands);
             $this->input->release();
             $this->results = []; // freed now, because a running read of the input may keep this object in memory
-            if ($this->cancellation !== null && $subscription !== null) {
-                $this->cancellation->unsubscribe($subscription);
-            }
+            $this->cancellation?->unsubscribe((string) $subscription);
         }
     }
 

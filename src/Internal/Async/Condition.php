@@ -61,9 +61,7 @@ final class Condition
             if ($this->suspension === $suspension) {
                 $this->suspension = null; // the wait ended by an exception from the event loop, not by notify()
             }
-            if ($cancellation !== null) {
-                $cancellation->unsubscribe((string) $subscription);
-            }
+            $cancellation?->unsubscribe((string) $subscription);
         }
     }
 

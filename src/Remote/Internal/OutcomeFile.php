@@ -21,10 +21,10 @@ final class OutcomeFile
     public function write(string $bytes): ?array
     {
         $file = $this->file ?? UnlinkedFile::open(sys_get_temp_dir());
-        if ($file === false || fseek($file, $this->end) !== 0) {
-            return null;
-        }
-        if (FileSizeLimit::write($file, $bytes) !== \strlen($bytes)) {
+        $isWritten = $file !== false
+            && fseek($file, $this->end) === 0
+            && FileSizeLimit::write($file, $bytes) === \strlen($bytes);
+        if (!$isWritten) {
             return null;
         }
         $this->file = $file;

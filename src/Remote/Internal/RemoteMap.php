@@ -131,9 +131,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
                 $cancellation?->throwIfRequested();
             }
         } finally {
-            if ($cancellation !== null && $subscription !== null) {
-                $cancellation->unsubscribe($subscription);
-            }
+            $cancellation?->unsubscribe((string) $subscription);
             LoopCallback::cancel($this->giveUpTimer);
             $this->abandon();
             foreach (array_keys($this->pending) as $id) {

@@ -141,9 +141,7 @@ final class MapRun implements Source
             }
             $this->abandoned = $this->finished = true; // so that abandon() does not end generator tasks that still run
         } finally {
-            if ($cancellation !== null && $subscription !== null) {
-                $cancellation->unsubscribe($subscription);
-            }
+            $cancellation?->unsubscribe((string) $subscription);
             $this->abandon(UnwantedTasks::TIMEOUT);
             $this->dispatcher->forget($this);
             $this->input->release();

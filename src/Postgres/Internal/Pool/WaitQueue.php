@@ -89,9 +89,7 @@ final class WaitQueue
         try {
             $waiter->exchange->wait();
         } finally {
-            if ($cancellation !== null) {
-                $cancellation->unsubscribe((string) $subscription);
-            }
+            $cancellation?->unsubscribe((string) $subscription);
         }
     }
 

@@ -314,9 +314,7 @@ final class Pipeline
             $this->abandon($exchange, null);
             throw $interruption;
         } finally {
-            if ($cancellation !== null) {
-                $cancellation->unsubscribe((string) $id);
-            }
+            $cancellation?->unsubscribe((string) $id);
         }
         if ($exchange->waitFailure !== null) {
             throw CallerTrace::of($exchange->waitFailure);
