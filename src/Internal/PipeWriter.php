@@ -40,8 +40,6 @@ final class PipeWriter
     {
         [$none, $writable] = [null, [$this->stream]];
 
-        return Warnings::suppressed(static function () use ($none, $writable): bool {
-            return (int) stream_select($none, $writable, $none, 0) > 0;
-        });
+        return (int) Warnings::suppressed(static fn(): int|false => stream_select($none, $writable, $none, 0)) > 0;
     }
 }

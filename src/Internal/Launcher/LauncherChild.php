@@ -260,9 +260,7 @@ final class LauncherChild
         }
         pcntl_signal(\SIGCHLD, \SIG_DFL);
 
-        return static function () use ($handler): void {
-            pcntl_signal(\SIGCHLD, $handler);
-        };
+        return static fn() => pcntl_signal(\SIGCHLD, $handler);
     }
 
     /** Waits for the exit. Sends SIGCONT to a stopped launcher. After the timeout, kills the launcher and its tree. */

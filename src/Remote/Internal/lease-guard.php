@@ -45,9 +45,7 @@ while (true) {
         exit(0);
     }
     if (hrtime(true) >= $until) {
-        ProcessTree::kill($findProcesses, static function (int $pid, int $signal): void {
-            Signals::send($pid, $signal);
-        });
+        ProcessTree::kill($findProcesses, Signals::send(...));
         $until = \PHP_INT_MAX;
     }
 }

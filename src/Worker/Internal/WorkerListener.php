@@ -167,9 +167,7 @@ final class WorkerListener
         $link->listen(
             static fn(int $type, int $number, string $bytes, int $at, int $length)
                 => $weak->get()?->greet($id, $type, $number, substr($bytes, $at, $length)),
-            static function () use ($weak, $id): void {
-                $weak->get()?->removeStranger($id);
-            },
+            static fn() => $weak->get()?->removeStranger($id),
             self::MAX_GREETING_BYTES,
         );
         $close = static fn(self $listener) => $listener->removeStranger($id)?->close();

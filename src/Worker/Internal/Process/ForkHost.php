@@ -204,9 +204,7 @@ final class ForkHost
 
     private function killTree(int $id, int $pid): void
     {
-        ProcessTree::kill(fn(): array => $this->processTree($id, $pid), static function (int $pid, int $signal): void {
-            posix_kill($pid, $signal);
-        });
+        ProcessTree::kill(fn(): array => $this->processTree($id, $pid), posix_kill(...));
     }
 
     /** Passes on bytes of a worker's standard error. After the last byte, waits for the exit of the worker. */
