@@ -119,7 +119,7 @@ final class RemoteExecutor implements Executor
      * @throws BrokerException          when the engine does not answer; a second call with the same $id is safe
      * @throws ExecutorClosedException
      * @throws CancelledException
-     * @throws \ValueError              when the id, the key or the delay is not valid
+     * @throws \ValueError              when the task needs arguments, or the id, the key or the delay is not valid
      */
     public function dispatch(
         callable $task,
@@ -130,6 +130,12 @@ final class RemoteExecutor implements Executor
     ): string {
         $id ??= bin2hex(random_bytes(12)) . '-';
         $code = PortableTask::encode($task);
+        if ((new \ReflectionFunction($task(...)))->getNumberOfRequiredParameters() > 0) {
+            throw new \ValueError(
+                PortableTask::name($code) . ' needs arguments, but a dispatched task gets none, and the second argument'
+                    . ' of dispatch() is the id. Dispatch a closure that passes them, such as fn() => send($order)',
+            );
+        }
         $body = JobBody::ofTask($this->client->head($code), null);
         $job = $this->client->codec->encodeJob(Job::storedId($id), $body, $exclusiveKey, $delay);
         try {

@@ -65,7 +65,7 @@ final class ConnectionRefusalsTest extends TestCase
         $before = $this->connections();
         $uses = [
             static fn(): mixed => $executor->submit('time'),
-            static fn(): mixed => $executor->dispatch(abs(...)),
+            static fn(): mixed => $executor->dispatch(time(...)),
             static fn(): mixed => $executor->attach('any')->await(),
             static fn(): mixed => iterator_to_array($executor->map([1], abs(...))),
         ];
@@ -243,11 +243,11 @@ final class ConnectionRefusalsTest extends TestCase
         $executor = new RemoteExecutor(new RedisBroker($this->address('-evalsha')), self::newQueue(), self::keys());
         self::assertInstanceOf(
             BrokerRefusedException::class,
-            self::thrown(static fn(): string => $executor->dispatch(abs(...))),
+            self::thrown(static fn(): string => $executor->dispatch(time(...))),
         );
         self::engine()->command('ACL', 'SETUSER', 'app', '+evalsha');
 
-        self::assertSame('own', $executor->dispatch(abs(...), 'own'));
+        self::assertSame('own', $executor->dispatch(time(...), 'own'));
     }
 
     #[TestWith(['-subscribe', '+subscribe'])]

@@ -162,7 +162,7 @@ final class Program
             if ($key !== '') {
                 $world->keyOf($id, $key);
             }
-            $executor->dispatch(abs(...), $id, $key, $world->random->getInt(0, 3) === 0 ? 5 * $world->chance() : 0.0);
+            $executor->dispatch(time(...), $id, $key, $world->random->getInt(0, 3) === 0 ? 5 * $world->chance() : 0.0);
             $futures[$id] = $executor->attach($id);
             if ($kind === 'unwanted') {
                 EventLoop::delay(5 * $world->chance(), static function () use ($executor, $id): void {

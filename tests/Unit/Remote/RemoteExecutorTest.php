@@ -8,6 +8,7 @@ use Amp\CancelledException;
 use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\TimeoutCancellation;
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
@@ -232,6 +233,26 @@ final class RemoteExecutorTest extends TestCase
 
         self::assertTrue($executor->cancel('id'));
         self::assertSame(['submit', 'submit', 'cancel'], $calls);
+    }
+
+    /** @return iterable<string, array{callable, string}> */
+    public static function tasksWithArguments(): iterable
+    {
+        yield 'a function' => ['strtoupper', 'strtoupper()'];
+        yield 'a closure' => [static fn(int $order): int => $order, 'closure at ' . __FILE__ . ':' . __LINE__];
+        yield 'a static method' => [[Job::class, 'storedId'], Job::class . '::storedId()'];
+    }
+
+    #[DataProvider('tasksWithArguments')]
+    public function testATaskThatNeedsArgumentsIsNotDispatched(callable $task, string $name): void
+    {
+        $broker = $this->createMock(Broker::class);
+        $broker->expects(self::never())->method('submit');
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage("{$name} needs arguments, but a dispatched task gets none, and the second");
+        $executor->dispatch($task, 'order-7');
     }
 
     public function testABrokerMayReportThatTheFirstJobIsTooLarge(): void
