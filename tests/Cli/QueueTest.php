@@ -60,6 +60,17 @@ final class QueueTest extends TestCase
             REGEX, $process->getOutput());
     }
 
+    public function testTheReferenceDescribesTheStatisticsOfTheJson(): void
+    {
+        $statistics = (array) ($this->json(['show', self::newQueue()])['statistics'] ?? null);
+        $page = (string) file_get_contents(\dirname(__DIR__, 2) . '/docs/reference/cli.md');
+
+        self::assertNotSame([], $statistics);
+        foreach (array_keys($statistics) as $name) {
+            self::assertMatchesRegularExpression("~^\\| `.*`{$name}`|^\\| `{$name}`~m", $page);
+        }
+    }
+
     public function testADeadLetterIsShownInFullByItsId(): void
     {
         $queue = $this->filled();
