@@ -135,11 +135,8 @@ final class HttpServer implements Lifecycle
      */
     public function start(string ...$addresses): array
     {
-        if ($this->isClosed) {
-            throw ServerClosedException::server();
-        }
-        if ($this->service->isInFork()) {
-            throw ServerClosedException::inFork();
+        if ($this->isClosed || $this->service->isInFork()) {
+            throw $this->isClosed ? ServerClosedException::server() : ServerClosedException::inFork();
         }
         $sockets = Listeners::open(array_values($addresses), $this->options);
         $this->serve($sockets, false);
@@ -269,9 +266,7 @@ final class HttpServer implements Lifecycle
             array_push($this->ownAddresses, ...array_keys($sockets));
         }
         $this->service->onConnectionEnd = function (): void {
-            foreach ($this->acceptors as $acceptor) {
-                $acceptor->resume();
-            }
+            array_walk($this->acceptors, static fn(Acceptor $acceptor) => $acceptor->resume());
         };
     }
 

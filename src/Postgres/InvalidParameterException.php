@@ -79,7 +79,8 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
         $advice = ". If the text has {$next} in quotes, write '%' || {$next} || '%', or {$next} * interval '1 day'";
 
         return new self(
-            "The number of parameters is {$given}, but the statement needs {$wanted}" . ($given > $wanted ? $advice : ''),
+            "The number of parameters is {$given}, but the statement needs {$wanted}"
+                . ($given > $wanted ? $advice : ''),
         );
     }
 

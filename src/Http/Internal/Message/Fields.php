@@ -79,9 +79,10 @@ final class Fields
     {
         foreach ($headers as $name => $values) {
             if (\is_array($values) && \is_string(array_key_first($values))) {
+                $label = self::name($name);
                 throw new \InvalidArgumentException(
-                    'The header ' . self::name($name) . ' must be a string or a list of strings, not an array with names.'
-                        . ' The headers have no options such as json or query: write RequestBody::json() or ?name=value',
+                    "The header {$label} must be a string or a list of strings, not an array with names. The headers"
+                        . ' have no options such as json or query: write RequestBody::json() or ?name=value',
                 );
             }
         }
