@@ -254,7 +254,6 @@ final class ConsoleApplication extends Application
         return ". Did you mean '{$line} ...'?";
     }
 
-    /** Suggests the option with the most similar name for an unknown option. */
     private function optionHint(ExceptionInterface $exception): string
     {
         if (preg_match('/^The "--(.{2,})" option does not exist/', $exception->getMessage(), $match) !== 1) {

@@ -127,7 +127,6 @@ final class PortableCommand
         ]);
     }
 
-    /** Encodes an outcome with an error, for a command whose result is not known. */
     public static function encodeError(string $error): string
     {
         return serialize([null, null, false, $error, 0.0, 0.0, '', '']);

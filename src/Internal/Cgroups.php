@@ -33,7 +33,6 @@ final readonly class Cgroups
         return $folders;
     }
 
-    /** Returns the trimmed content of a file; '' when it can't be read. */
     public function read(string $path): string
     {
         $file = rtrim($this->root, '/') . $path;

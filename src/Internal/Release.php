@@ -14,7 +14,6 @@ use Composer\Autoload\ClassLoader;
  */
 final readonly class Release
 {
-    /** Working directory of this process at its start. */
     private string $folder;
 
     /** @var array<string, string> real path at the start, by given path */

@@ -73,7 +73,6 @@ final class AgentOptions
         }
     }
 
-    /** Returns a copy with other options for the workers. */
     public function withPool(WorkerPoolOptions $pool): self
     {
         // @phpstan-ignore argument.type (the names and types are those of the constructor)

@@ -31,7 +31,6 @@ enum SettlementKind: int
     /** The task wants to run again later ({@see \Spindle\Worker\RetryLaterException}). This is no failed attempt. */
     case Postpone = 8;
 
-    /** Returns the name of the agent's statistic that counts settlements of this kind. */
     public function counter(): string
     {
         return match ($this) {

@@ -45,7 +45,6 @@ final class TaskContext
             );
     }
 
-    /** Returns whether the calling code belongs to a task. */
     public static function exists(): bool
     {
         return self::$current !== null || self::fiber() !== null;

@@ -25,7 +25,6 @@ final class Duration
         return $seconds <= NumberRange::MAX_SECONDS ? $seconds : null;
     }
 
-    /** Formats a duration as 0:07, 12:34 or 1:02:03. */
     public static function format(float $seconds): string
     {
         $seconds = (int) round($seconds);

@@ -20,7 +20,6 @@ final class InputFeeder
     /** Pause after a stream that the event loop can't watch has returned no bytes, although it is not at its end. */
     private const EMPTY_READ_PAUSE_SECONDS = 0.01;
 
-    /** Number of sent bytes that the launcher has not acknowledged. */
     private int $unacknowledged = 0;
 
     /** Whether bytes of the source may have been read. */

@@ -220,7 +220,6 @@ final class PendingCommand
         return $this->cancelled || $this->isLastAttempt || $this->ioError !== null || $this->thrown !== null;
     }
 
-    /** Drops output that callbacks and streams have not received. */
     public function discardOutput(): void
     {
         foreach ($this->sinks as $sink) {

@@ -52,7 +52,6 @@ final class Run implements PendingCommandOwner, InputConsumer
 
     private int $readCount = 0;
 
-    /** Number of commands that have ended; counted only for run(). */
     private int $endedCount = 0;
 
     /** Number and bytes of the commands in the window. */

@@ -69,7 +69,6 @@ final class ListeningGroup
         }
     }
 
-    /** Removes a reader, unless it was removed before. Ends the group after its last reader. */
     public function remove(NotificationReader $reader): void
     {
         $id = spl_object_id($reader);

@@ -55,7 +55,6 @@ final class NotificationReader
         }
     }
 
-    /** Ends the loop once it has read all events. */
     public function end(?\Throwable $failure): void
     {
         $this->hasEnded = true;

@@ -53,7 +53,6 @@ final class JobRunner
 
     private int $bytes = 0;
 
-    /** Number of claimed jobs that the agent wants to have. */
     private int $capacity;
 
     /** Highest sequence number that the pool has received, or the number that {@see addRecovered()} has set. */

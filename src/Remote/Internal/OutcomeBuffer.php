@@ -48,7 +48,6 @@ final class OutcomeBuffer implements \Countable
         return isset($this->outcomes[$this->nextNumber]);
     }
 
-    /** Skips numbers that will have no outcome, and returns whether an outcome is left. */
     public function skipMissing(): bool
     {
         $this->nextNumber = min([\PHP_INT_MAX, ...array_keys($this->outcomes)]);

@@ -146,7 +146,6 @@ final class Backlog
         }
     }
 
-    /** Adds a batch of one task after a delay in seconds. */
     public function addDelayed(Batch $batch, float $delay): void
     {
         $timer = '';

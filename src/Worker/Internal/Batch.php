@@ -24,7 +24,6 @@ final class Batch
     /** Earliest start of the batch in nanoseconds of {@see hrtime()}; without SharedFlags: of the batch's next task. */
     public int $firstSince = 0; // until the batch is the first batch of its worker
 
-    /** Nanoseconds that all finished tasks took together. */
     public int $elapsed = 0;
 
     /** Nanoseconds that the longest finished task took. */
@@ -78,13 +77,11 @@ final class Batch
         return $this->slice($index, $index + 1, 1, $crashed ? 1 : 0);
     }
 
-    /** Returns a batch with this task. The number of attempts stays the same. */
     public function postpone(int $index): self
     {
         return $this->slice($index, $index + 1, postponedSince: $this->postponedSince ?? Clock::now());
     }
 
-    /** Returns the input key of a map's task; null for a submission. */
     public function key(int $index): mixed
     {
         return $this->source->code() === null ? null : $this->keys[$index];

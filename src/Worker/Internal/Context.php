@@ -35,6 +35,5 @@ interface Context
     /** Called before {@see close()}. Ends all processes, and passes on their last output. Takes at most about 2 s. */
     public function drain(): void;
 
-    /** Ends all processes, and returns when they have ended. */
     public function close(): void;
 }

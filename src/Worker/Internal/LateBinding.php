@@ -14,7 +14,6 @@ use Spindle\Internal\Warnings;
  */
 final class LateBinding
 {
-    /** Functions that return or forward the class that `static` means. */
     private const FUNCTIONS = ['get_called_class', 'forward_static_call', 'forward_static_call_array'];
 
     /** A callable string, such as `'parent::run'`, or the text before the variable in `"parent::{$name}"`. */

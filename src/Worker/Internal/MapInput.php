@@ -92,7 +92,6 @@ final class MapInput implements InputConsumer
         $this->pump->close($failure);
     }
 
-    /** Drops all values that no worker has, and stops reading. */
     public function drop(): void
     {
         $this->run = null;

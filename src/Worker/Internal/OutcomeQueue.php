@@ -32,7 +32,6 @@ final class OutcomeQueue
      */
     private array $chunks = [];
 
-    /** Index in $chunks of the next chunk for the caller. */
     private int $nextIndex = 0;
 
     /** For map(): number of the first task without an outcome. */

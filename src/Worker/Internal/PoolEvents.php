@@ -15,7 +15,6 @@ interface PoolEvents
     /** Handles a frame of a worker: `$length` bytes of payload, at the offset `$at` of `$bytes`. */
     public function receive(WorkerHandle $worker, int $type, int $id, string $bytes, int $at, int $length): void;
 
-    /** Called when a worker has ended and all its frames were received. */
     public function workerEnded(WorkerHandle $worker): void;
 
     /** Called when tasks must fail, because no worker can be started. */

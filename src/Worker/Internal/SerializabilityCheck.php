@@ -17,7 +17,6 @@ final class SerializabilityCheck
 
     public const TOO_DEEP = 'nested deeper than ' . self::MAX_DEPTH . ' levels';
 
-    /** Advice for objects and resources that belong to this process. */
     public const CREATE_IT_THERE
         = 'send what it is made from, such as a path or an array, and create it in the other process';
 

@@ -12,7 +12,6 @@ interface Source
     /** Returns the callable of all tasks, encoded by {@see TaskCode}; null if each task has its own callable. */
     public function code(): ?string;
 
-    /** Returns a number that no other source of the pool has. */
     public function id(): int;
 
     /** Returns how many batches workers could get from this source now. */
@@ -33,7 +32,6 @@ interface Source
 
     public function streamStarted(Batch $batch, int $index, ItemStream $stream): void;
 
-    /** Returns whether the caller needs no further outcomes. */
     public function isAbandoned(): bool;
 
     public function close(): void;

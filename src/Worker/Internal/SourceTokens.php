@@ -38,7 +38,6 @@ final class SourceTokens
         }
     }
 
-    /** Returns the text of a token that is one punctuation character; '' for any other token. */
     public function singleCharacter(int $at): string
     {
         $token = $this->tokens[$at] ?? null;

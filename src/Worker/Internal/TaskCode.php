@@ -24,7 +24,6 @@ final class TaskCode
     private const ROOT_PATH = 'The task';
     private const MISSING_PREFIX = 'A worker has no ';
 
-    /** End of each message about code that an agent lacks. */
     public const AGENT_ADVICE = '. For an agent, deploy the code and reload the agent with SIGHUP, '
         . 'or load it in the file of spindle work --bootstrap';
 

@@ -71,7 +71,6 @@ final class UnwantedTasks
         $this->pool->fill();
     }
 
-    /** Finishes an abandoned map() call when no worker has any of its tasks. */
     public function finishIfAbandoned(MapRun $run): void
     {
         if (!$run->isAbandoned()) {

@@ -37,7 +37,6 @@ final readonly class WorkerItems implements ItemSource
         $this->pool->streamReleased($this->worker, $this->batch, $this->index);
     }
 
-    /** Sends a frame, unless the worker has finished the batch. */
     private function send(int $type, string $payload): void
     {
         if ($this->worker->firstBatch() === $this->batch) {

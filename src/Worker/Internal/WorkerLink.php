@@ -30,7 +30,6 @@ final class WorkerLink implements FrameHandler
     /** @var list<string> frames that were not sent completely */
     private array $unsent = [];
 
-    /** Number of bytes of $unsent[0] that were sent. */
     private int $sent = 0;
     private bool $closed = false;
 

@@ -38,7 +38,6 @@ final class CanonicalQuotes
     private const BARE = '[^ \t\n\0;&|()<>\x01\x02]';
     private const ANY = '(?:\x01.|[^ \t\n\0;&|()<>\x01])';
 
-    /** Matches the start of a word that contains quotes. */
     private const MARKED = self::START . '(?=' . self::BARE . '*+[\x01\x02])';
 
     /** Matches the start of a command with its reserved words, if any. The next word can be a reserved word, too. */

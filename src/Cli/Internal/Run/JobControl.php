@@ -80,7 +80,6 @@ final class JobControl
         return $wasEnded;
     }
 
-    /** Starts no more jobs. Running jobs may finish. */
     public function drain(): void
     {
         $this->pool->cancelWaiting();

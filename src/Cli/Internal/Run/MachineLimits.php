@@ -31,7 +31,6 @@ final class MachineLimits
     private float $load = 0.0;
     private int $loadTime = \PHP_INT_MIN;
 
-    /** Number of jobs that were started after the load was read. */
     private int $started = 0;
 
     /** @var array{int, int}|null numbers of pages swapped in and out since the boot, read at $swapTime */

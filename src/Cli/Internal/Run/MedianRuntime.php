@@ -26,7 +26,6 @@ final class MedianRuntime
         ++$this->count;
     }
 
-    /** Returns the median in seconds; 0.0 without runtimes. */
     public function seconds(): float
     {
         ksort($this->classes);

@@ -38,7 +38,6 @@ final class ResultPaths
 
     private const MAX_NAME_BYTES = 255;
 
-    /** Folder for the results of all jobs; null if PATH has replacement strings. */
     public readonly ?string $root;
 
     /**

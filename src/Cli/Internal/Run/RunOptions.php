@@ -44,7 +44,6 @@ final class RunOptions
         );
     }
 
-    /** Returns whether jobs need the numbers of their slots ({%}). */
     public function usesSlot(): bool
     {
         return $this->input->format->usesSlot()

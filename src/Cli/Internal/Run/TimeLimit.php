@@ -52,7 +52,6 @@ final class TimeLimit
             : max(self::MIN_SECONDS, round($this->share * $this->median->seconds(), 3));
     }
 
-    /** Returns whether the limit depends on earlier jobs. */
     public function isAdaptive(): bool
     {
         return $this->share !== null;

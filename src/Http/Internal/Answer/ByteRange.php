@@ -45,7 +45,6 @@ final readonly class ByteRange
         return "bytes {$this->first}-{$this->last}/{$this->size}";
     }
 
-    /** Returns whether these digits are a valid range: "first-last", "first-" or "-length". */
     private static function isRange(string $first, string $last): bool
     {
         return $first !== '' && $last !== '' ? (int) $first <= (int) $last : $first !== $last;

@@ -48,7 +48,6 @@ final class ClientConnection
     /** Why a read has failed, such as a reset; null without a failure. */
     public ?string $readFailure = null;
 
-    /** Time by hrtime() at which the current wait ends. */
     public int $deadline = \PHP_INT_MAX;
 
     /** Times by hrtime(): when the connection was opened, and when its last request ended. */

@@ -13,7 +13,6 @@ final class DeadlineTimer
     /** @var array<int, ClientConnection> waiting connections, by object id */
     private array $waiting = [];
 
-    /** Time by hrtime() at which the timer fires; PHP_INT_MAX without a timer. */
     private int $firesAt = \PHP_INT_MAX;
 
     private string $timer = '';

@@ -204,7 +204,6 @@ final class OriginPool
         $this->closeUnneeded();
     }
 
-    /** Closes idle connections that have exceeded `idleTimeout` or `maxLifetime`. */
     public function closeIdle(): void
     {
         $kept = [];

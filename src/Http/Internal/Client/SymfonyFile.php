@@ -33,7 +33,6 @@ final class SymfonyFile implements StreamInterface
     /** Whether the caller may use the resource again. Each read then restores the position of the resource. */
     private bool $isReleased = false;
 
-    /** Whether the resource is a copy, which only this object reads. */
     private bool $isOwn = false;
 
     /** @param resource $resource */

@@ -53,7 +53,6 @@ final class HandlerFailure
         return Response::text("{$text}\n", $httpException->status, $httpException->headers);
     }
 
-    /** Logs an exception that a callback of the event loop has thrown. */
     public static function logUncaught(\Throwable $failure, LoggerInterface $logger): void
     {
         $logger->error(

@@ -28,7 +28,6 @@ final readonly class Peer
         return new self($address, self::network($address, $port), $port, $localAddress, $localPort, $secure);
     }
 
-    /** Returns the local address and port in the format of a URI. */
     public function authority(): string
     {
         return match (true) {

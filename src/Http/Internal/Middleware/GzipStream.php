@@ -41,7 +41,6 @@ final class GzipStream implements JoiningStream
     /** Time by hrtime() until which the current read joins pieces of the source. */
     private int $joinUntil = 0;
 
-    /** Whether the source was read to its end, or this stream was closed. */
     private bool $ended = false;
 
     private string $output = '';

@@ -47,7 +47,6 @@ final readonly class ProcessRole
         $this->servers->updateAdmin($this->sockets);
     }
 
-    /** Closes the sockets in the supervisor, and removes the files of Unix sockets. */
     public function closeSockets(): void
     {
         Listeners::close($this->sockets);

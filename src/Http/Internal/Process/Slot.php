@@ -9,7 +9,6 @@ final class Slot
 {
     public ?Child $current = null;
 
-    /** Process that is starting. It becomes the current one when it serves. */
     public ?Child $successor = null;
 
     public int $startFailures = 0;

@@ -21,7 +21,6 @@ final class Slots
     private readonly Backoff $startBackoff;
     private readonly Backoff $earlyEndBackoff;
 
-    /** Whether at least one slot has never had a serving process. */
     private bool $starting = true;
 
     /** @var array<int, Child> processes with old code that were running when the last reload was complete, by pid */

@@ -64,7 +64,6 @@ final class StrayOutput
         while (ob_get_level() > 0 && Warnings::suppressed(ob_end_flush(...)));
     }
 
-    /** Starts to capture output. No other buffer may be open. */
     public function capture(): void
     {
         ob_start($this->onOutput(...), 1);

@@ -45,7 +45,6 @@ final class Acceptor
 
     private readonly bool $secure;
 
-    /** Whether clients have addresses. Clients of a Unix socket have none. */
     private readonly bool $hasAddresses;
 
     /**

@@ -31,7 +31,6 @@ final class ResponseWriter
         'te' => true,
     ];
 
-    /** Fields that the server adds, changes or leaves out. */
     public const SERVER_FIELDS = [
         'connection' => true,
         'content-length' => true,

@@ -41,7 +41,6 @@ final class TimedTransport
 
     public bool $bodyAwaited = false;
 
-    /** Number of requests so far. The number identifies the current request. */
     public int $requestCount = 0;
 
     /** Time of the last response, by hrtime(). */

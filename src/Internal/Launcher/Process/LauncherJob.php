@@ -29,7 +29,6 @@ final class LauncherJob
     /** Exit code; -1 before the exit, and if a signal ended the process. */
     public int $exitCode = -1;
 
-    /** Signal that ended the job's own process; 0 for none. */
     public int $signal = 0;
 
     /** Time at which the job's own process exited or was given up, in nanoseconds of the monotonic clock; 0 before. */
@@ -41,7 +40,6 @@ final class LauncherJob
     public string $stdout = '';
     public string $stderr = '';
 
-    /** Bytes of streamed output that the pool has not acknowledged. */
     public int $unacknowledged = 0;
 
     /** Whether the launcher reads no output of the job, because too many bytes are unacknowledged. */

@@ -133,7 +133,6 @@ final class ProcessTree
         return [$fields[0], (int) $fields[1], (int) $fields[2], (int) $fields[3], (int) $fields[19]];
     }
 
-    /** Returns the pid that this system has assigned last. */
     private static function newest(): string
     {
         $load = (string) Files::read('/proc/loadavg');

@@ -26,7 +26,6 @@ final class Scram
     /** The client's nonce, extended by the server. */
     private string $nonce = '';
 
-    /** Computation of the salted password; null before it begins and after it is finished. */
     private ?SaltedPassword $salting = null;
 
     /** Signature by which the server proves that it knows the password. */

@@ -42,7 +42,6 @@ final class PooledSession
     /** Whether no further query may use the session, because of an exclusive borrower, a ping or a necessary reset. */
     public bool $isExclusive = false;
 
-    /** Whether the session must be reset when the queries that share it are done. */
     public bool $needsReset = false;
 
     /** Whether no further query may share the session, so that it becomes free for an exclusive borrower. */

@@ -491,7 +491,6 @@ final class SessionPool implements SessionLender
         array_map($this->sessions->drop(...), $this->sessions->free());
     }
 
-    /** Throws in a fork, and after kill(). */
     private function ensureUsable(): void
     {
         if ($this->isKilled || $this->ownerPid !== getmypid()) {

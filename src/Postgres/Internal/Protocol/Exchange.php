@@ -54,7 +54,6 @@ final class Exchange
     /** Transaction status after the exchange: I, T or E; '' until the exchange is done. */
     public string $status = '';
 
-    /** Nanoseconds that the server took; negative when unknown. */
     public int $nanoseconds = -1;
 
     /** Nanoseconds that the server will probably take; negative when no pool counts them in the session's load. */

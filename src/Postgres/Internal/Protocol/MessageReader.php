@@ -79,7 +79,6 @@ final class MessageReader
         $this->next = 0;
     }
 
-    /** Whether the first bytes of a message have arrived, and the rest has not. */
     public function hasPartialMessage(): bool
     {
         return $this->skipBytes > 0 || $this->next < \strlen($this->buffer);

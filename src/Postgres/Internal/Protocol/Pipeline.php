@@ -107,7 +107,6 @@ final class Pipeline
     /** Whether answers are expected, so that the event loop must keep running. */
     private bool $isExpectingAnswers = false;
 
-    /** Number of callers that are waiting for all answers. */
     private int $settlingCount = 0;
 
     /** Whether {@see flush()} may skip the check for a fork, because no caller's code has run since the last check. */

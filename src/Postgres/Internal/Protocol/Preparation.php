@@ -43,7 +43,6 @@ final class Preparation
         $pipeline->conversation->onMeaningChange = static fn() => $weak->get()?->startGeneration();
     }
 
-    /** Returns whether an ALTER was sent, and its transaction has not ended. */
     public function isChangingSchema(): bool
     {
         $isInTransaction = $this->pipeline->conversation->status !== 'I' || $this->meaningChange?->done === false;

@@ -32,7 +32,6 @@ final class ResultBuffer
     /** @var int nanoseconds that the longest task of the batch has taken */
     private int $longest = 0;
 
-    /** Index of the first waiting result in the batch. */
     private int $firstIndex = 0;
 
     private ValuePacking $packed;
@@ -52,7 +51,6 @@ final class ResultBuffer
         $this->flushedAt = hrtime(true);
     }
 
-    /** Records the duration of a task, or of several tiny tasks together. */
     public function recordDuration(int $nanoseconds): void
     {
         if ($nanoseconds > $this->longest) {

@@ -31,7 +31,6 @@ final class WorkerLifecycle
     /** Current activity. In RUNNING_OWN_CODE (Spindle's code), SIGTERM takes effect at the next {@see setState()}. */
     public int $state = self::WAITING_FOR_FRAME;
 
-    /** Whether the worker receives or decodes the data of tasks. */
     public bool $isReceiving = false;
 
     /** Memory in bytes before the worker began to receive the current frame. */

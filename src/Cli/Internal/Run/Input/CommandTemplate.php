@@ -176,7 +176,6 @@ final class CommandTemplate implements JobFormat
         }
     }
 
-    /** Appends the values as arguments to a shell line that has no replacement string. */
     private static function withValues(string $line, string $values): string
     {
         $end = \strlen($line);

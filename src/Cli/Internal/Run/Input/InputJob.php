@@ -60,7 +60,6 @@ final class InputJob
         return 2 * $this->values->bytes() + \strlen($this->command->line ?? '');
     }
 
-    /** Returns the command as --dry-run and -v print it. */
     public function commandText(): string
     {
         return $this->shown
@@ -68,7 +67,6 @@ final class InputJob
             ?? ShellQuotes::text($this->command);
     }
 
-    /** Returns the command as the job log contains it. */
     public function text(): string
     {
         return $this->text

@@ -43,7 +43,6 @@ final class InputSources
         return $isSingle && !$this->isShuffled && $this->fields->isEmpty() ? $this->groups[0][0] : null;
     }
 
-    /** Returns the name for one record in messages, such as "input line". */
     public function recordName(): string
     {
         $source = $this->plainSource();

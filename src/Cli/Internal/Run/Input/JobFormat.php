@@ -7,7 +7,6 @@ namespace Spindle\Cli\Internal\Run\Input;
 /** Makes the command of a job from the values of its records. */
 interface JobFormat
 {
-    /** Returns whether the command is a shell line, which the shell gets as one argument. */
     public function isShellLine(): bool;
 
     public function usesSlot(): bool;

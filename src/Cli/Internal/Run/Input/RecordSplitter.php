@@ -24,7 +24,6 @@ final class RecordSplitter
         return $records;
     }
 
-    /** Returns the complete records as one text, with a separator at the end of each. */
     public function pushText(string $bytes): string
     {
         $end = strrpos($bytes, $this->separator);

@@ -63,7 +63,6 @@ final class ReplacementStrings
         return preg_match($this->pattern($text), $text) === 1;
     }
 
-    /** Returns whether a text contains a replacement string for one value, such as {1}. */
     public function hasPosition(string $text): bool
     {
         $replacements = array_filter($this->split($text), static fn($part): bool => $part instanceof Replacement);

@@ -25,7 +25,6 @@ final class ShellLineScanner
     /** The last character read; x after an escaped character; '' at the start. Skips a backslash with a line feed. */
     private string $previous = '';
 
-    /** Whether a word or a comment can begin at the current position. */
     private bool $atWordStart = true;
 
     /** A backslash or a dollar sign at the end of the scanned text, which affects the next character; else ''. */

@@ -22,7 +22,6 @@ interface Progress
     /** Called with output that is not progress, after this output was written to the terminal. */
     public function wrote(string $bytes): void;
 
-    /** Shows the statistics. Called about every second. */
     public function show(RunStatistics $statistics): void;
 
     public function finish(RunStatistics $statistics): void;

@@ -58,7 +58,6 @@ final class ScreenLines
         return $this->output->fetch();
     }
 
-    /** Returns the bytes that remove the visible lines; '' if there are none. */
     public function clear(): string
     {
         if ($this->lines === []) {

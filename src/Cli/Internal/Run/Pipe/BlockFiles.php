@@ -42,7 +42,6 @@ final class BlockFiles
         register_shutdown_function($this->removeAll(...)); // for fatal errors, after which no finally block runs
     }
 
-    /** Returns the command with a file as its standard input. */
     public static function readBy(Command $command, string $path): Command
     {
         return $command->line === null

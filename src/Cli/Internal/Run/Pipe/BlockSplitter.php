@@ -26,7 +26,6 @@ final class BlockSplitter
 
     private int $yieldedOfBlock = 0;
 
-    /** Size of the buffer at which the next search for a piece begins. */
     private int $nextPieceBytes;
 
     /**
@@ -77,7 +76,6 @@ final class BlockSplitter
         }
     }
 
-    /** Returns the number of bytes in all blocks that were yielded so far. */
     public function position(): int
     {
         return $this->removed + $this->start;

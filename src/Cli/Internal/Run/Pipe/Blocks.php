@@ -12,7 +12,6 @@ final class Blocks
 {
     private const READ_SIZE = 1 << 20;
 
-    /** The header that has been read; '' for none. */
     public string $header = '';
 
     /** Position in the input where the block of the last yielded piece starts. The piece ends at $end. */
