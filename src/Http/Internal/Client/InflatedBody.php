@@ -143,10 +143,10 @@ final class InflatedBody implements StreamInterface
 
     private function step(bool $keeps): void
     {
-        $bytes = $this->source->read(self::STEP_BYTES);
         if (!$keeps) {
             $this->discardLongPart();
         }
+        $bytes = $this->source->read(self::STEP_BYTES);
         while ($bytes !== '' && !$this->isComplete) {
             $bytes = $this->inflate($bytes);
         }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Client;
 
+use Amp\DeferredFuture;
 use Amp\Socket\Socket;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
@@ -29,6 +30,7 @@ use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Http\ScriptedServer;
 use Spindle\Tests\Streams;
 
+use function Amp\async;
 use function Amp\delay;
 
 final class InflatedBodyTest extends TestCase
@@ -89,6 +91,34 @@ final class InflatedBodyTest extends TestCase
         $this->expectException(InvalidResponseException::class);
         $this->expectExceptionMessage('the decompressed body is longer than 10 bytes');
         $body->getContents();
+    }
+
+    public function testAWaitForMoreOfALongBodyDoesNotKeepTheReturnedBytes(): void
+    {
+        $deflate = deflate_init(\ZLIB_ENCODING_GZIP);
+        self::assertNotFalse($deflate);
+        $first = deflate_add($deflate, str_repeat('x', 4_000_000), \ZLIB_SYNC_FLUSH);
+        $last = deflate_add($deflate, 'y', \ZLIB_FINISH);
+        $isAwaited = new DeferredFuture();
+        $this->server = new ScriptedServer(static function (
+            Socket $socket,
+            ScriptedServer $server,
+        ) use ($first, $last, $isAwaited): void {
+            $server->readRequest($socket);
+            $socket->write("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n{$first}");
+            $isAwaited->getFuture()->await();
+            $socket->write((string) $last);
+            $socket->end();
+        });
+        $body = (new HttpClient())->get($this->server->url())->getBody();
+        for ($size = 0; $size < 4_000_000; $size += \strlen($body->read(65_536)));
+        $used = memory_get_usage();
+        $end = async($body->read(...), 10);
+        delay(0);
+
+        self::assertLessThan($used - 3_000_000, memory_get_usage());
+        $isAwaited->complete();
+        self::assertSame('y', $end->await());
     }
 
     public function testABodyThatAnotherFiberClosesIsNotReturned(): void
