@@ -8,11 +8,18 @@ use Psr\Http\Message\ResponseInterface;
 use Spindle\Http\Client\InvalidResponseException;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\ServerSentEvent;
+use Spindle\Internal\FreeMemory;
 
 /** Parses a stream of server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html. */
 final class EventReader
 {
     private const MAX_EVENT_BYTES = 16_777_216;
+
+    /** Smaller events are not checked for memory. */
+    private const SMALL_EVENT_BYTES = 65_536;
+
+    /** Number of further copies of an event that exist while its last line is read: line, value and data. */
+    private const COPIES = 3;
 
     private string $buffer = '';
     private bool $isAfterStart = false; // the byte order mark, if there is one, was skipped
@@ -81,7 +88,7 @@ final class EventReader
     /**
      * @return \Generator<int, ServerSentEvent> the events that `$bytes` completes
      *
-     * @throws MalformedResponseException when an event is too long
+     * @throws MalformedResponseException when an event is too long, or there is too little memory for it
      */
     public function read(string $bytes): \Generator
     {
@@ -108,8 +115,15 @@ final class EventReader
             }
         }
         $this->buffer = substr($this->buffer, $start);
-        if ($this->size + \strlen($this->buffer) > self::MAX_EVENT_BYTES) {
+        $length = $this->size + \strlen($this->buffer);
+        if ($length > self::MAX_EVENT_BYTES) {
             throw new MalformedResponseException('an event is longer than ' . self::MAX_EVENT_BYTES . ' bytes');
+        }
+        if ($length > self::SMALL_EVENT_BYTES && !(new FreeMemory())->allowsPart(self::COPIES * $length, $length)) {
+            throw new MalformedResponseException(
+                "the process has too little memory left for an event, of which {$length} bytes have arrived: "
+                    . FreeMemory::usage() . '. Raise memory_limit',
+            );
         }
     }
 

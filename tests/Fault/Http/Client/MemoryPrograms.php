@@ -57,6 +57,34 @@ final class MemoryPrograms
         return [array_values($outcomes), self::length($body())];
     }
 
+    /** @return list<int|string> for each number of megabytes: bytes of an event, or the message of the exception */
+    public static function readEvents(int ...$megabytes): array
+    {
+        $sizes = $megabytes;
+        $server = new ScriptedServer(static function (Socket $socket, ScriptedServer $server) use (&$sizes): void {
+            $server->readRequest($socket);
+            $socket->write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ");
+            for ($left = array_shift($sizes); $left > 0; --$left) {
+                $socket->write(str_repeat('x', self::MEGABYTE));
+            }
+            $socket->write("\n\n");
+        });
+        $client = new HttpClient();
+        $outcomes = [];
+        foreach ($megabytes as $ignored) {
+            try {
+                foreach ($client->serverSentEvents($server->url()) as $event) {
+                    $outcomes[] = \strlen($event->data);
+                }
+            } catch (InvalidResponseException $failure) {
+                $outcomes[] = $failure->getMessage();
+            }
+            unset($event);
+        }
+
+        return $outcomes;
+    }
+
     private static function length(StreamInterface $body): int
     {
         $length = 0;

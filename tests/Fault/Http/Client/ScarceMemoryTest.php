@@ -39,4 +39,23 @@ final class ScarceMemoryTest extends TidyTestCase
         }
         self::assertSame(20 << 20, $length);
     }
+
+    public function testAnEventThatExceedsTheMemoryIsAnException(): void
+    {
+        $outcomes = Host::call(
+            MemoryPrograms::class . '::readEvents',
+            [4, 15, 4],
+            options: ['-d', 'memory_limit=48M'],
+        );
+        self::assertIsArray($outcomes);
+        [$first, $long, $last] = $outcomes;
+
+        self::assertSame([4 << 20, 4 << 20], [$first, $last]);
+        self::assertIsString($long);
+        self::assertMatchesRegularExpression(
+            '~ failed: the process has too little memory left for an event, of which \d+ bytes have arrived: \d+ of '
+                . '50331648 bytes \(memory_limit\) are in use~',
+            $long,
+        );
+    }
 }
