@@ -79,6 +79,22 @@ final class ProgressTest extends SpindleCommandTestCase
         self::assertMatchesRegularExpression('~^a\nb\n2/2 \[=+\] ~', $session->terminal->text());
     }
 
+    public function testAJobCanReadTheTerminalAsTheMessageAboutTtySays(): void
+    {
+        $session = $this->session(
+            '$SPINDLE run --tty true; $SPINDLE run "read x < $(tty); echo got \$x {}" ::: a',
+            400,
+        );
+        $session->type("hello\n");
+        self::assertSame(0, $session->wait());
+
+        self::assertStringContainsString(
+            "have no /dev/tty; a job can open the file that tty names in your shell, as in 'read x < /dev/pts/0'",
+            $session->terminal->text(),
+        );
+        self::assertMatchesRegularExpression('~^got hello a$~m', $session->terminal->text());
+    }
+
     public function testABarNamesTheSlowestRunningJob(): void
     {
         $session = $this->session(

@@ -9,6 +9,9 @@ final class RunRows
 {
     private const THREADS = 'leave it out: -j 100% means all CPUs that the CPU affinity and the cgroup allow';
 
+    private const TERMINAL = 'jobs read an empty standard input and have no /dev/tty; a job can open the file that tty'
+        . ' names in your shell, as in \'read x < /dev/pts/0\'';
+
     private const COLOR = 'lines have no colours; use --tag, which begins each line with the input';
     private const LATEST = 'use --line-buffer, or --progress bar';
     private const COMPRESS = 'the temporary files with outputs are not compressed';
@@ -72,11 +75,8 @@ final class RunRows
             'Other signals, and several pauses, are refused. The default of GNU parallel is'
             . ' `TERM,200,TERM,100,TERM,50,KILL,25`',
         ],
-        [
-            'open-tty o', '', Meaning::Refused, 'jobs read an empty standard input; a job can use < /dev/tty itself',
-            '', 'open-tty o',
-        ],
-        ['tty T', '', Meaning::Refused, 'jobs read an empty standard input; a job can use < /dev/tty itself'],
+        ['open-tty o', '', Meaning::Refused, self::TERMINAL, '', 'open-tty o'],
+        ['tty T', '', Meaning::Refused, self::TERMINAL],
         ['interactive p', '', Meaning::Refused, 'check the commands with --dry-run', '', 'interactive p'],
         [
             'process-slot-var processslotvar', 'NAME', Meaning::Refused, "use {%}, as in 'NAME={%} ... {}'", '',
