@@ -13,6 +13,7 @@ final class RunRows
         . ' names in your shell, as in \'read x < /dev/pts/0\'';
 
     private const COLOR = 'lines have no colours; use --tag, which begins each line with the input';
+    private const LIVE = 'use --line-buffer --tag, or --progress screen, whose key o shows the output of a job';
     private const LATEST = 'use --line-buffer, or --progress bar';
     private const COMPRESS = 'the temporary files with outputs are not compressed';
 
@@ -141,8 +142,8 @@ final class RunRows
             'The printed command has more quotes than in xargs',
         ],
         ['silent', '', Meaning::Ignored, 'By default, commands are not printed'],
-        ['tmux', '', Meaning::Refused, 'use --results DIR and tail -f'],
-        ['tmux-pane tmuxpane', '', Meaning::Refused, 'use --results DIR and tail -f'],
+        ['tmux', '', Meaning::Refused, self::LIVE],
+        ['tmux-pane tmuxpane', '', Meaning::Refused, self::LIVE],
         [
             'jsonl', '', Meaning::Own, 'Read lines {"id":...,"cmd":...} and print lines {"id":..., "status":...,'
             . ' "stdout":..., "stderr":...}',
@@ -181,10 +182,11 @@ final class RunRows
         [
             'results result res', 'DIR', Meaning::Same, 'Save outputs in files instead of printing them, in a subfolder'
             . ' of DIR for each job. If DIR has replacement strings, it names the folder or file of each job',
-            'The folder of a job has two files that GNU parallel does not write: `command` and `exitval`. In *DIR*,'
-            . ' Spindle writes the marker file `.spindle-results`. Files that Spindle has not written are not replaced.'
-            . ' An empty value has the folder `\0empty`. A name of more than 255 bytes ends'
-            . ' with a hash. `.csv`, `.tsv` and `.json` are refused',
+            'The files of a job are written when the job has ended. The folder of a job has two files that GNU'
+            . ' parallel does not write: `command` and `exitval`. In *DIR*, Spindle writes the marker file'
+            . ' `.spindle-results`. Files that Spindle has not written are not replaced. An empty value has the'
+            . ' folder `\0empty`. A name of more than 255 bytes ends with a hash. `.csv`, `.tsv` and `.json` are'
+            . ' refused',
         ],
         ['strict', '', Meaning::Own, 'Start no more jobs after an input line that is not a valid command'],
     ];
