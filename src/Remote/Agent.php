@@ -326,21 +326,22 @@ final class Agent implements Lifecycle, Statistics
                 }
                 self::pause($backoff->after(++$failures), $stop);
             } catch (\Throwable $failure) { // for example, no worker can be started
-                $this->releaseLease($run->idleOwner());
+                $this->releaseLease($run->idleOwner(), $engine);
 
                 throw $failure;
             }
         }
+        $this->releaseLease($formerOwner, $engine); // the last release had no answer, or a failure had ended the run
     }
 
-    private function releaseLease(?string $owner): void
+    private function releaseLease(?string $owner, EngineState $engine): void
     {
         try {
             if ($owner !== null) {
                 $this->broker->releaseLease($this->queue, $owner);
             }
-        } catch (BrokerException $failure) {
-            $this->logger->warning($failure->getMessage()); // without a release, the lease expires
+        } catch (BrokerUnavailableException|BrokerRefusedException $failure) {
+            $engine->failed($failure); // without a release, the lease expires
         }
     }
 

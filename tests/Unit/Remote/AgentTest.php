@@ -940,6 +940,29 @@ final class AgentTest extends TidyTestCase
         }
     }
 
+    public function testAReleaseOfTheLeaseWithoutAnAnswerIsRepeatedWhenTheAgentStops(): void
+    {
+        $engine = new MemoryEngine();
+        $memory = new MemoryBroker($engine);
+        $broker = self::brokerLike($memory, 'releaseLease');
+        $requests = 0;
+        $broker->method('releaseLease')->willReturnCallback(
+            static function (string $queue, string $owner) use ($memory, &$requests): void {
+                ++$requests === 1
+                    ? throw BrokerUnavailableException::at('memory', 'the connection was reset')
+                    : $memory->releaseLease($queue, $owner);
+            },
+        );
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $agent = new Agent($broker, 'queue', 2, $keys, createPool: fn(): Executor => $this->pool());
+        $ended = async($agent->run(...));
+        delay(1.0);
+        $agent->close();
+        $ended->await();
+
+        self::assertSame([2, 0], [$requests, $engine->queue('queue')->statistics()['agents']]);
+    }
+
     /** @param 'close'|'kill' $end */
     #[DataProvider('ends')]
     public function testAnAgentThatWasEndedBeforeItRanDoesNotRun(string $end): void
