@@ -46,20 +46,13 @@ final class RetryPolicy
 
     public function shouldRetry(CommandResult $result): bool
     {
-        if ($result->attempts > $this->retries || $result->cancelled || $result->succeeded()) {
-            return false;
-        }
-        if ($result->timedOut) {
-            return $this->onTimeout;
-        }
-        if ($result->error !== null) {
-            return false;
-        }
-        if ($result->signal !== null) {
-            return $this->onSignal;
-        }
-
-        return \is_bool($this->onExit) ? $this->onExit : \in_array($result->exitCode, $this->onExit, true);
+        return match (true) {
+            $result->attempts > $this->retries || $result->cancelled || $result->succeeded() => false,
+            $result->timedOut => $this->onTimeout,
+            $result->error !== null => false,
+            $result->signal !== null => $this->onSignal,
+            default => \is_bool($this->onExit) ? $this->onExit : \in_array($result->exitCode, $this->onExit, true),
+        };
     }
 
     /**

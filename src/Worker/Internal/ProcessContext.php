@@ -104,29 +104,24 @@ final class ProcessContext implements Context, LauncherEvents
     public function onFrame(int $type, int $id, string $bytes, int $at, int $length): void
     {
         $payload = substr($bytes, $at, $length);
-        switch ($type) {
-            case LauncherProtocol::STDOUT:
-            case LauncherProtocol::STDERR:
-                $this->launcher?->send(LauncherProtocol::frame(
-                    LauncherProtocol::OUTPUT_TAKEN,
-                    $id,
-                    pack('V', \strlen($payload)),
-                ));
-                $this->events->onPrinted($id, $payload, $type === LauncherProtocol::STDERR);
-                break;
-            case LauncherProtocol::EXITED:
-                $this->exited($id, $payload);
-                break;
-            case LauncherProtocol::NOT_STARTED:
-                $this->events->onNotStarted($id, WorkerStartException::impossible(substr($payload, 2)));
-                break;
-            case LauncherProtocol::REFUSED:
-                $this->onDeath('it has too few descriptors to start a process, see ulimit -n');
-                break;
-            case LauncherProtocol::FAILED:
-                $this->onDeath($payload);
-                break;
-        }
+        match ($type) {
+            LauncherProtocol::STDOUT => $this->printed($id, $payload, false),
+            LauncherProtocol::STDERR => $this->printed($id, $payload, true),
+            LauncherProtocol::EXITED => $this->exited($id, $payload),
+            LauncherProtocol::NOT_STARTED
+                => $this->events->onNotStarted($id, WorkerStartException::impossible(substr($payload, 2))),
+            LauncherProtocol::REFUSED
+                => $this->onDeath('it has too few descriptors to start a process, see ulimit -n'),
+            LauncherProtocol::FAILED => $this->onDeath($payload),
+            default => null,
+        };
+    }
+
+    private function printed(int $id, string $bytes, bool $isError): void
+    {
+        $taken = pack('V', \strlen($bytes));
+        $this->launcher?->send(LauncherProtocol::frame(LauncherProtocol::OUTPUT_TAKEN, $id, $taken));
+        $this->events->onPrinted($id, $bytes, $isError);
     }
 
     public function onDeath(string $how): void

@@ -47,14 +47,11 @@ enum SerializationKind
                 default => self::InternalSerializeMethod,
             };
         }
-        if ($value instanceof \Serializable) {
-            return self::SerializableInterface;
-        }
-        if (method_exists($class, '__sleep')) {
-            return self::SleepMethod;
-        }
-
-        return self::isEmptied($value) ? self::Emptied : self::Properties;
+        return match (true) {
+            $value instanceof \Serializable => self::SerializableInterface,
+            method_exists($class, '__sleep') => self::SleepMethod,
+            default => self::isEmptied($value) ? self::Emptied : self::Properties,
+        };
     }
 
     /** Returns whether serialize() calls a method that may suspend the fiber. */

@@ -136,20 +136,13 @@ final class Startup
 
     private function authenticate(string $type, string $payload): string
     {
-        switch ($type) {
-            case 'R':
-                return $this->handleAuthentication(BackendMessages::number('N', $payload), substr($payload, 4));
-            case 'E':
-                throw AttemptFailedException::refused(BackendMessages::error($payload));
-            case 'v':
-                $this->checkVersion($payload);
-
-                return '';
-            case 'N':
-                return '';
-            default:
-                throw ProtocolException::unexpected($type, 'before the login was done');
-        }
+        return match ($type) {
+            'R' => $this->handleAuthentication(BackendMessages::number('N', $payload), substr($payload, 4)),
+            'E' => throw AttemptFailedException::refused(BackendMessages::error($payload)),
+            'v' => self::isSupportedVersion($payload) ? '' : throw AttemptFailedException::unsupportedVersion(),
+            'N' => '',
+            default => throw ProtocolException::unexpected($type, 'before the login was done'),
+        };
     }
 
     /** @param int $code 0 Ok, 3 CleartextPassword, 5 MD5Password, 10 SASL, 11 SASLContinue, 12 SASLFinal */
@@ -264,38 +257,28 @@ final class Startup
         return '';
     }
 
-    private function checkVersion(string $payload): void
+    private static function isSupportedVersion(string $payload): bool
     {
         // The client has requested version 3.0 and no protocol options, so a list of unknown options is an error. The
         // protocol says that the server sends only the minor version, but real servers also send the major version.
         $major = BackendMessages::number('N', $payload) >> 16;
         $optionCount = BackendMessages::number('N', $payload, 4);
-        if (!\in_array($major, [0, 3], true) || $optionCount !== 0) {
-            throw AttemptFailedException::unsupportedVersion();
-        }
+
+        return \in_array($major, [0, 3], true) && $optionCount === 0;
     }
 
     /** Processes a message after the authentication, up to ReadyForQuery. Returns '', because no answer is needed. */
     private function handleSessionMessage(string $type, #[\SensitiveParameter] string $payload): string
     {
-        switch ($type) {
-            case 'S':
-                [$name, $this->parameters[$name]] = BackendMessages::parameterStatus($payload);
-                break;
-            case 'K':
-                $this->pid = BackendMessages::number('N', $payload);
-                $this->secretKey = substr($payload, 4, self::MAX_KEY_BYTES);
-                break;
-            case 'Z':
-                $this->isReady = true;
-                break;
-            case 'E':
-                throw AttemptFailedException::refused(BackendMessages::error($payload));
-            case 'N':
-                break;
-            default:
-                throw ProtocolException::unexpected($type, 'before the server was ready');
-        }
+        match ($type) {
+            'S' => [$name, $this->parameters[$name]] = BackendMessages::parameterStatus($payload),
+            'K' => [$this->pid, $this->secretKey]
+                = [BackendMessages::number('N', $payload), substr($payload, 4, self::MAX_KEY_BYTES)],
+            'Z' => $this->isReady = true,
+            'E' => throw AttemptFailedException::refused(BackendMessages::error($payload)),
+            'N' => null,
+            default => throw ProtocolException::unexpected($type, 'before the server was ready'),
+        };
 
         return '';
     }

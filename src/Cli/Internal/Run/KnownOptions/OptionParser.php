@@ -143,14 +143,11 @@ final class OptionParser
                 . " {$withValue} VALUE",
             );
         }
-        if ($option->name() === 'progress') {
-            return ['--progress=' . self::progressMode($following)];
-        }
-        if ($spelling === '-l' || $spelling === '--max-lines') {
-            return $this->maxLines($spelling, $following);
-        }
-
-        return $following === [] ? ["--{$option->name()}"] : ["--{$option->name()}=" . array_shift($following)];
+        return match (true) {
+            $option->name() === 'progress' => ['--progress=' . self::progressMode($following)],
+            $spelling === '-l' || $spelling === '--max-lines' => $this->maxLines($spelling, $following),
+            default => $following === [] ? ["--{$option->name()}"] : ["--{$option->name()}=" . array_shift($following)],
+        };
     }
 
     /**
