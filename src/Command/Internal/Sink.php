@@ -65,11 +65,7 @@ final class Sink
     /** @param \Closure(): void $then called when no output is left to deliver: immediately if none is left now */
     public function whenEmpty(\Closure $then): void
     {
-        if ($this->delivering && !$this->dropsOutput) {
-            $this->onEmpty = $then;
-        } else {
-            $then();
-        }
+        $this->delivering && !$this->dropsOutput ? $this->onEmpty = $then : $then();
     }
 
     /** Drops output that is not delivered, and all later output. A suspended callback is not interrupted. */
@@ -98,11 +94,7 @@ final class Sink
             while (!$this->pieces->isEmpty()) {
                 $bytes = $this->pieces->dequeue();
                 if (!$this->dropsOutput) {
-                    if ($this->target instanceof \Closure) {
-                        ($this->target)($bytes);
-                    } else {
-                        $this->writeToStream($bytes);
-                    }
+                    $this->target instanceof \Closure ? ($this->target)($bytes) : $this->writeToStream($bytes);
                 }
                 $this->command?->acknowledgeOutput(\strlen($bytes));
             }

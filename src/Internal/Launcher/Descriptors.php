@@ -43,11 +43,7 @@ final class Descriptors
             ) {
                 continue;
             }
-            if (str_starts_with($target, 'socket:')) {
-                $sockets[] = $descriptor;
-            } else {
-                $others[] = $descriptor;
-            }
+            str_starts_with($target, 'socket:') ? $sockets[] = $descriptor : $others[] = $descriptor;
         }
 
         return \array_slice([...$sockets, ...$others], 0, max(0, $limit - $open - self::SPARE_DESCRIPTORS));

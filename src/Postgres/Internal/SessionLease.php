@@ -41,11 +41,7 @@ final class SessionLease implements Session
         if ($this->openCopyCount > 0) {
             $this->session->stop();
         }
-        if ($this->pendingCallCount === 0) {
-            $release();
-        } else {
-            $this->release = $release;
-        }
+        $this->pendingCallCount === 0 ? $release() : $this->release = $release;
     }
 
     public function query(

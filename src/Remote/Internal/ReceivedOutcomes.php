@@ -119,11 +119,7 @@ final class ReceivedOutcomes implements LastRequests
         $taken = [];
         foreach ($ids as $id) {
             // The outbox may submit the job again. While the engine has the outcome, the job does not run again.
-            if ($this->outbox->isPending($id)) {
-                $this->addAgain($id);
-            } else {
-                $taken[] = $id;
-            }
+            $this->outbox->isPending($id) ? $this->addAgain($id) : $taken[] = $id;
         }
 
         return $taken;

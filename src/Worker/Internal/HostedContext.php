@@ -92,11 +92,7 @@ final class HostedContext implements Context, ContextEvents
             $this->started = true;
         }
         $this->workers[$id] = true;
-        if ($this->ready) {
-            $this->send($id, $settings);
-        } else {
-            $this->waiting[$id] = $settings;
-        }
+        $this->ready ? $this->send($id, $settings) : $this->waiting[$id] = $settings;
     }
 
     public function end(int $id): void

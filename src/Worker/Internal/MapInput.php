@@ -94,8 +94,7 @@ final class MapInput implements InputConsumer
 
     public function drop(): void
     {
-        $this->run = null;
-        $this->readyBatch = null;
+        $this->run = $this->readyBatch = null;
         $this->tasks = $this->keys = [];
     }
 

@@ -146,9 +146,7 @@ final class PoolActivity
     /** Called for a pool that PHP destroys. Refuses new tasks, and keeps this object alive until all tasks end. */
     public function release(): void
     {
-        $this->isClosed = true;
-        $this->closing = true;
-        $this->released = true;
+        $this->isClosed = $this->closing = $this->released = true;
         $this->updateLoopReference();
     }
 

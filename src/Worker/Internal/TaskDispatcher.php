@@ -366,11 +366,7 @@ final class TaskDispatcher implements PoolEvents
             $this->unwanted->finishIfAbandoned($batch->source);
         }
         $next = $worker->firstBatch();
-        if ($next === null) {
-            $this->workers->becameIdle($worker);
-        } else {
-            $this->timeouts->startClock($worker, $next);
-        }
+        $next === null ? $this->workers->becameIdle($worker) : $this->timeouts->startClock($worker, $next);
         $this->fill();
         $this->activity->stopIfSettled();
     }

@@ -97,8 +97,7 @@ final class InputOptions
     {
         $arguments = $given->text('arg-sep') ?? ':::';
         $files = $given->text('arg-file-sep') ?? '::::';
-        $template = [];
-        $lists = [];
+        $template = $lists = [];
         foreach ($words as $word) {
             $list = match ($word) {
                 $arguments => new ArgumentList(isFiles: false, isLinked: false),

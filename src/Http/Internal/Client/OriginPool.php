@@ -208,11 +208,7 @@ final class OriginPool
     {
         $kept = [];
         foreach ($this->idle as $connection) {
-            if ($this->isYoung($connection)) {
-                $kept[] = $connection;
-            } else {
-                $connection->close();
-            }
+            $this->isYoung($connection) ? $kept[] = $connection : $connection->close();
         }
         $this->idle = $kept;
     }

@@ -162,11 +162,7 @@ final class JobScheduler implements FrameHandler
         $job->signal = $signal;
         $job->endedAt = hrtime(true);
         $this->exhaustedUntil = 0;
-        if ($job->endReason === 0) {
-            $this->reportEnd($job);
-        } else {
-            $this->termination->linger($job);
-        }
+        $job->endReason === 0 ? $this->reportEnd($job) : $this->termination->linger($job);
     }
 
     /** Handles the end of an orphan: a process that the launcher has adopted, because its parent had exited. */

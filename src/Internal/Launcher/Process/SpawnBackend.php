@@ -136,12 +136,7 @@ final class SpawnBackend implements Backend
         $milliseconds = $deadline === 0
             ? -1
             : min(0x7FFF_FFFF, max(0, intdiv($deadline - hrtime(true) + 999_999, 1_000_000)));
-        if ($isOutputPaused) {
-            $this->waitForPool($milliseconds);
-
-            return;
-        }
-        $this->handle($this->epoll->wait($milliseconds));
+        $isOutputPaused ? $this->waitForPool($milliseconds) : $this->handle($this->epoll->wait($milliseconds));
     }
 
     public function awaitExit(int $nanoseconds): void

@@ -710,11 +710,7 @@ final class Pipeline
         }
         foreach ($awake as $exchange) {
             // Decoding large rows will block the event loop for a while. So other callbacks run before the caller.
-            if ($conversation->hasLargeRows) {
-                EventLoop::delay(0, $exchange->wake(...));
-            } else {
-                $exchange->wake();
-            }
+            $conversation->hasLargeRows ? EventLoop::delay(0, $exchange->wake(...)) : $exchange->wake();
         }
     }
 

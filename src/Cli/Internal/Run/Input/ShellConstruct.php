@@ -109,9 +109,7 @@ final class ShellConstruct
         // A number before < or > is no program. Other words directly before < or > are treated in the same way.
         $isProgram = !$this->isReserved && !$this->hasOneValue && $next !== '<' && $next !== '>';
         $this->hasProgram = $this->hasProgram || $isProgram;
-        $this->isReserved = false;
-        $this->hasOneValue = false;
-        $this->isDuplication = false;
+        $this->isReserved = $this->hasOneValue = $this->isDuplication = false;
     }
 
     /** @param string $character a character of code, not in quotes */
