@@ -105,6 +105,8 @@ final readonly class ClientTls
                 => "its TLS certificate can't be verified: it is not valid at this time, or no authority in "
                     . ($this->caFile ?? "the system's store") . " has signed it{$this->advice}",
             $detail === '' => 'the server closed the connection during the TLS handshake',
+            $detail === 'wrong version number'
+                => 'the answer to the TLS handshake was not TLS. Does TLS use another port?',
             default => "the TLS handshake failed: {$detail}",
         };
     }

@@ -1349,6 +1349,16 @@ final class HttpClientTest extends TestCase
         $this->http()->request($method, 'http://127.0.0.1:1/');
     }
 
+    public function testAServerWithoutTlsIsReported(): void
+    {
+        $this->serve(self::echoing(...));
+        $url = str_replace('http:', 'https:', $this->url());
+
+        $reason = 'the answer to the TLS handshake was not TLS. Does TLS use another port?';
+        $this->expectExceptionMessage("GET {$url} failed: {$reason}");
+        $this->http()->get($url);
+    }
+
     public function testASecondHostIsRefused(): void
     {
         $message = 'A request can not have several Host headers';
