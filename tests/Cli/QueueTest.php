@@ -60,6 +60,17 @@ final class QueueTest extends TestCase
             REGEX, $process->getOutput());
     }
 
+    public function testADelayedJobWithoutAnAgentIsShownWithWhatItWaitsFor(): void
+    {
+        $queue = self::newQueue();
+        self::broker()->submit($queue, [new Job('due', 'frame', delay: 3600.0)], 10_000, '', false);
+        $remark = '  delayed  1  until an agent serves the queue, even if they are due';
+
+        self::assertStringContainsString("\n{$remark}\n", $this->ranRemote(['queue', 'show', $queue])->getOutput());
+        self::broker()->renewLease($queue, self::OWNER, 60.0, true, '{}');
+        self::assertStringContainsString("\n  delayed  1\n", $this->ranRemote(['queue', 'show', $queue])->getOutput());
+    }
+
     public function testTheReferenceDescribesTheStatisticsOfTheJson(): void
     {
         $statistics = (array) ($this->json(['show', self::newQueue()])['statistics'] ?? null);

@@ -73,7 +73,9 @@ final class QueueReport
             'running' => $statistic('agents') === 1
                 ? '1 agent serves the queue'
                 : "{$statistic('agents')} agents serve the queue",
-            'delayed' => '',
+            'delayed' => $statistic('delayed') > 0 && $statistic('agents') === 0
+                ? 'until an agent serves the queue, even if they are due'
+                : '',
             'blocked' => $statistic('blocked') > 0 ? 'until another job with the same exclusive key has ended' : '',
             'dead' => '',
         ];
