@@ -207,8 +207,8 @@ final class UsageTest extends SpindleCommandTestCase
         ];
         yield 'a refused option' => [
             ['run', '--tmux', 'touch ran', ':::', 'a'],
-            'option --tmux: not supported; use --line-buffer --tag, or --progress screen, whose key o shows the output of a'
-                . ' job',
+            'option --tmux: not supported; use --line-buffer --tag, or --progress screen, whose key o shows the output'
+                . ' of a job',
         ];
         foreach (['x', '-x', '1%2', '-', '/', 'none'] as $load) {
             yield "load {$load}" => [
