@@ -130,7 +130,8 @@ final class RemoteExecutor implements Executor
     ): string {
         $id ??= bin2hex(random_bytes(12)) . '-';
         $code = PortableTask::encode($task);
-        if ((new \ReflectionFunction($task(...)))->getNumberOfRequiredParameters() > 0) {
+        $closure = $task(...);
+        if ((new \ReflectionFunction($closure))->getNumberOfRequiredParameters() > 0) {
             throw new \ValueError(
                 PortableTask::name($code) . ' needs arguments, but a dispatched task gets none, and the second argument'
                     . ' of dispatch() is the id. Dispatch a closure that passes them, such as fn() => send($order)',

@@ -62,10 +62,11 @@ final class ProcessTree
         $found = $known = [];
         foreach ($parents as $pid => $_) {
             $job = self::ownerOf($pid, $parents, $jobs, $ancestor);
-            if ($job !== null) {
-                $found[$pid] = $job;
+            if ($job === null) {
+                continue;
             }
-            if ($job !== null && $job !== self::NO_JOB) {
+            $found[$pid] = $job;
+            if ($job !== self::NO_JOB) {
                 $known["{$pid}.{$starts[$pid]}"] = $job;
             }
         }
