@@ -196,10 +196,12 @@ final readonly class ServerError
         };
     }
 
-    /** Returns whether a value was refused, perhaps because a parameter's type has changed since the preparation. */
+    /** Returns whether a value or its type was refused, perhaps because the type has changed since the preparation. */
     public function mayComeFromOldTypes(): bool
     {
-        return \in_array($this->sqlState(), ['22003', '22007', '22008', '22P02', '42804'], true);
+        $values = ['22003', '22007', '22008', '22P02'];
+
+        return \in_array($this->sqlState(), [...$values, '42725', '42804', '42846', '42883'], true);
     }
 
     /** Returns whether a statement's name is unknown or in use. If so, other code or a pooler has used the session. */

@@ -217,6 +217,24 @@ trait FollowsSchemaChanges
         self::assertSame([['count' => '7']], Observer::ask("SELECT count(*) FROM {$table}"));
     }
 
+    public function testAChangeByAnotherProgramIsNoticedByAnOperatorThatDoesNotFit(): void
+    {
+        $pool = $this->pool(1);
+        $table = self::table('a int');
+        $count = "SELECT count(*) FROM {$table} WHERE a = \$1";
+        foreach ([1, 2] as $_) {
+            $pool->query($count, [1]);
+        }
+        Observer::ask("ALTER TABLE {$table} ALTER a TYPE text");
+        Observer::ask("INSERT INTO {$table} VALUES ('1')");
+        $counts = [];
+        foreach (range(1, 5) as $_) {
+            $counts[] = Async::run(static fn(): mixed => $pool->query($count, ['1'])->value());
+        }
+
+        self::assertSame([1, 1, 1, 1, 1], await($counts));
+    }
+
     /** @return iterable<string, array{int|null, string}> statementCache, end of the statement */
     public static function unkeptStatements(): iterable
     {
