@@ -156,6 +156,38 @@ final class TaskFunctions
         return 'the worker';
     }
 
+    /** Creates a fork that returns after {@see waitForFork()} has begun in the worker. */
+    public static function forkThatReturnsLate(string $path): null
+    {
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            while (!is_file("{$path}.started")) {
+                usleep(1000);
+            }
+
+            return null;
+        }
+        file_put_contents($path, (string) $fork);
+
+        return null;
+    }
+
+    public static function waitForFork(string $path): never
+    {
+        file_put_contents("{$path}.started", 'started ', \FILE_APPEND);
+        pcntl_waitpid((int) file_get_contents($path), $status);
+        for (; ;) {
+            usleep(1000);
+        }
+    }
+
+    public static function dieAfterFork(string $path): never
+    {
+        file_put_contents("{$path}.started", 'started ', \FILE_APPEND);
+        pcntl_waitpid((int) file_get_contents($path), $status);
+        ProcessEnding::Kill->happens();
+    }
+
     public static function forkAndThrow(): string
     {
         $fork = pcntl_fork();

@@ -9,6 +9,7 @@ use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Processes;
 use Spindle\Worker\Internal\WorkerProtocol;
+use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\WorkerCrashedException;
 
 /** Tests tasks that misuse their process. */
@@ -35,6 +36,37 @@ trait UnrulyTasks
         }
         self::assertSame($worker, self::outcome($pool->submit(new Call('pid'))));
         self::assertUsable($pool);
+    }
+
+    public function testAForkThatReturnsLateStartsNoTaskAgain(): void
+    {
+        $this->needsAProcessForEachWorker('a fork is of that one only, and not a thread of any host');
+        $path = $this->path('fork');
+        $task = static fn(int $number): ?int => match ($number) {
+            1500 => TaskFunctions::forkThatReturnsLate($path),
+            1503 => TaskFunctions::dieAfterFork($path),
+            default => $number,
+        };
+        $failed = [];
+        foreach ($this->pool(1)->mapOutcomes(range(0, 1999), $task) as $number => $outcome) {
+            $failed[$number] = !$outcome->succeeded();
+        }
+
+        self::assertCount(2000, $failed);
+        self::assertTrue($failed[1503]);
+        self::assertSame('started ', file_get_contents("{$path}.started"));
+    }
+
+    public function testAForkThatReturnsLateDoesNotEndTheTimeLimitOfTheNextTask(): void
+    {
+        $this->needsAProcessForEachWorker('a fork is of that one only, and not a thread of any host');
+        $pool = $this->pool(1, timeout: 1.0);
+        $path = $this->path('fork');
+
+        self::assertNull(self::outcome($pool->submit(new Call('forkThatReturnsLate', $path))));
+        $outcome = self::outcome($pool->submit(new Call('waitForFork', $path)));
+
+        self::assertInstanceOf(TaskTimeoutException::class, $outcome);
     }
 
     public function testAForkByAGeneratorSendsNothingToThePool(): void

@@ -21,6 +21,9 @@ final class Worker
     /** Shortest time that pcntl_fork() takes, in nanoseconds. A task that took less time cannot have forked. */
     private const MIN_FORK_NANOSECONDS = 50_000;
 
+    /** Largest index of a task, encoded for {@see SharedFlags}. */
+    private const ALL_STARTED = "\xFF\xFF\xFF\xFF";
+
     /** @var array<int, string> encoded task indexes for {@see SharedFlags} */
     private static array $indexes = [];
 
@@ -231,7 +234,12 @@ final class Worker
     private function checkBefore(int $index, int $limit, int $now, int|float $startedAt, int $maxDelay): array
     {
         if ($index > 0) {
-            $this->recordDuration((int) ($now - $startedAt));
+            $duration = (int) ($now - $startedAt);
+            if ($duration > self::MIN_FORK_NANOSECONDS && $this->sharedMemory !== null && $this->lifecycle->isFork()) {
+                // The fork has changed the worker's mark. Until the next mark, all tasks of the batch count as started.
+                shmop_write($this->sharedMemory, self::ALL_STARTED, 0);
+            }
+            $this->recordDuration($duration);
             if ($now - $this->results->flushedAt > $maxDelay) {
                 $now = $this->flushBefore($index);
             }
@@ -298,6 +306,9 @@ final class Worker
      */
     private function finishTask(mixed &$value, ?\Throwable &$thrown, int|float $startedAt, ?int $maxDelay): void
     {
+        if (hrtime(true) - $startedAt > self::MIN_FORK_NANOSECONDS) {
+            $this->lifecycle->killSelfInFork();
+        }
         if ($this->clock !== null) {
             shmop_write($this->clock, "\0\0\0\0\0\0\0\0", 8);
         }

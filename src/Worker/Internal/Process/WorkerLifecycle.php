@@ -179,9 +179,15 @@ final class WorkerLifecycle
         $this->isReceiving = false;
     }
 
+    /** Returns whether this process is a fork that a task has made. */
+    public function isFork(): bool
+    {
+        return getmypid() !== $this->pid;
+    }
+
     public function killSelfInFork(): void
     {
-        if (getmypid() !== $this->pid) {
+        if ($this->isFork()) {
             $this->killSelf();
         }
     }
