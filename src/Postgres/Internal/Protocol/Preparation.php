@@ -239,9 +239,9 @@ final class Preparation
     }
 
     /**
-     * Returns whether the server has refused a value because the parameter types have changed since the preparation.
-     * Prepares the statement again to learn its types. A failed transaction allows no preparation: there, this method
-     * only forgets the statement and returns false.
+     * Returns whether the server has refused a value because the parameter types have changed since the preparation, or
+     * because the statement is no longer valid. Prepares the statement again to learn that. A failed transaction allows
+     * no preparation: there, this method only forgets the statement and returns false.
      *
      * @param list<int> $types OIDs of the types with which the statement was prepared
      */
@@ -263,8 +263,8 @@ final class Preparation
         $name = $this->newName($sql);
         $described = $this->prepare($name, $sql, null);
 
-        return $described->serverError === null
-            && $this->register($name, $sql, $described, null)->parameterTypes !== $types;
+        return $described->serverError !== null
+            || $this->register($name, $sql, $described, null)->parameterTypes !== $types;
     }
 
     /**

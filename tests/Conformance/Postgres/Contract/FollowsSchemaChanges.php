@@ -235,6 +235,20 @@ trait FollowsSchemaChanges
         self::assertSame([1, 1, 1, 1, 1], await($counts));
     }
 
+    public function testAnErrorNamesADroppedTableAndNotAValueThatDidNotFit(): void
+    {
+        $pool = $this->pool(1);
+        $table = self::table('a int');
+        $count = "SELECT count(*) FROM {$table} WHERE a = \$1";
+        foreach ([1, 2] as $_) {
+            $pool->query($count, [1]);
+        }
+        Observer::ask("DROP TABLE {$table}");
+        $failure = self::thrown(QueryException::class, static fn() => $pool->query($count, ['one']));
+
+        self::assertSame('42P01', $failure->sqlState);
+    }
+
     /** @return iterable<string, array{int|null, string}> statementCache, end of the statement */
     public static function unkeptStatements(): iterable
     {
