@@ -262,9 +262,7 @@ final class HttpServer implements Lifecycle
         foreach ($sockets as $name => $socket) {
             $this->acceptors[$name] = new Acceptor($socket, $name, $this->service, $areShared);
         }
-        if (!$areShared) {
-            array_push($this->ownAddresses, ...array_keys($sockets));
-        }
+        $areShared ? null : array_push($this->ownAddresses, ...array_keys($sockets));
         $this->service->onConnectionEnd = function (): void {
             array_walk($this->acceptors, static fn(Acceptor $acceptor) => $acceptor->resume());
         };
@@ -424,6 +422,7 @@ final class HttpServer implements Lifecycle
             if ($this->hasEnded()) {
                 array_map(EventLoop::cancel(...), $this->closeTimers);
                 $this->dropsWork = true;
+                $this->service->hasEnded = $this->service->inFlight === 0 && BackgroundWork::running() === 0;
                 BackgroundWork::onEnd($this, null);
                 $this->ending->wakeAll();
             }

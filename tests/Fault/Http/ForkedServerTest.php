@@ -273,6 +273,39 @@ final class ForkedServerTest extends TidyTestCase
         ];
     }
 
+    public function testAForkThatExitsAfterTheEndOfTheServerCallsDestructors(): void
+    {
+        self::assertSame([7, 'destroyed'], Host::call(self::class . '::exitAfterEnd', timeout: 20));
+    }
+
+    /** @return array{int, string} exit status of the fork, and what the destructor has written */
+    public static function exitAfterEnd(): array
+    {
+        $server = new HttpServer(static fn(): ResponseInterface => Response::text('answered'));
+        self::body(self::request($server->start('127.0.0.1:0')[0]), $server);
+        $file = tmpfile();
+        \assert($file !== false);
+        $object = new class ($file) {
+            /** @param resource $file */
+            public function __construct(private $file) {}
+
+            public function __destruct()
+            {
+                fwrite($this->file, 'destroyed');
+            }
+        };
+        $fork = pcntl_fork();
+        if ($fork === 0) {
+            $GLOBALS[self::class] = $object;
+            exit(7);
+        }
+        pcntl_waitpid($fork, $status);
+        rewind($file);
+        \assert(\is_int($status));
+
+        return [(int) pcntl_wexitstatus($status), (string) stream_get_contents($file)];
+    }
+
     #[TestWith([false])]
     #[TestWith([true])]
     public function testAForkThatWaitsInTheEventLoopSendsNoBytesOfItsProcess(bool $hasOwnServer): void

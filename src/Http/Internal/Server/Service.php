@@ -42,6 +42,8 @@ final class Service implements FileDescriptors
 
     public bool $stopping = false;
 
+    public bool $hasEnded = false;
+
     /** True while the server stops or is full. Then a response ends its connection if no further head has arrived. */
     public bool $closesAfterResponse = false;
 
@@ -300,7 +302,7 @@ final class Service implements FileDescriptors
     {
         $isFork = false;
         foreach (self::$answeredOnExit ?? [] as $service => $_) {
-            $isFork = $isFork || $service->isInFork();
+            $isFork = $isFork || $service->isInFork() && !$service->hasEnded;
             $service->isInFork() ? $service->detachConnections() : $service->answerWith500();
         }
         $isFork && !self::hasOwnServer() ? ForkEnd::skipDestructors() : null;
