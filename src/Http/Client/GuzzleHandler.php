@@ -7,9 +7,12 @@ namespace Spindle\Http\Client;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use Amp\DeferredFuture;
 use GuzzleHttp\Exception\ConnectException;
 use GuzzleHttp\Exception\RequestException;
 use GuzzleHttp\Promise\PromiseInterface;
+use GuzzleHttp\Promise\TaskQueue;
+use GuzzleHttp\Promise\Utils as PromiseUtils;
 use GuzzleHttp\Psr7\LazyOpenStream;
 use GuzzleHttp\Psr7\Utils as StreamUtils;
 use GuzzleHttp\RequestOptions as Guzzle;
@@ -17,6 +20,7 @@ use GuzzleHttp\TransferStats;
 use Psr\Http\Message\RequestInterface;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Internal\Client\AdapterTls;
 use Spindle\Http\Internal\Client\GuzzleOptions;
 use Spindle\Http\Internal\Client\GuzzlePromise;
 use Spindle\Http\Internal\Client\InflatedBody;
@@ -24,6 +28,7 @@ use Spindle\Http\Internal\Message\StreamSize;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Preload;
 
 use function Amp\async;
 
@@ -42,6 +47,21 @@ final class GuzzleHandler
     /** Guzzle's exception for a failure after the head of the response has arrived. Guzzle 7 has no such class. */
     private const FAILURE_WITH_RESPONSE = 'GuzzleHttp\Exception\ResponseTransferException';
 
+    /** Classes of requests. Loading a class needs a file descriptor, and perhaps none is free later. */
+    private const PRELOADED = [
+        AdapterTls::class,
+        ConnectException::class,
+        DeferredFuture::class,
+        GuzzleOptions::class,
+        GuzzlePromise::class,
+        LazyOpenStream::class,
+        PromiseUtils::class,
+        RequestException::class,
+        StreamUtils::class,
+        TaskQueue::class,
+        TransferStats::class,
+    ];
+
     /**
      * Holds the cancellation of each request with the option `stream`, while the response's body exists. Without this
      * reference, PHP would destroy the DeferredCancellation, whose destructor cancels the request.
@@ -54,6 +74,7 @@ final class GuzzleHandler
 
     public function __construct(?HttpClient $client = null)
     {
+        Preload::load(self::classOfFailureWithResponse(), ...self::PRELOADED);
         $this->client = $client ?? new HttpClient();
     }
 

@@ -4,16 +4,30 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Client;
 
+use Amp\DeferredFuture;
+use Amp\TimeoutCancellation;
+use Amp\TimeoutException as AmpTimeoutException;
 use Psr\Log\LoggerAwareInterface;
 use Psr\Log\LoggerInterface;
+use Spindle\Http\Internal\Client\AdapterTls;
+use Spindle\Http\Internal\Client\ReportedText;
 use Spindle\Http\Internal\Client\SymfonyBody;
+use Spindle\Http\Internal\Client\SymfonyReceiver;
 use Spindle\Http\Internal\Client\SymfonyResponse;
 use Spindle\Http\Internal\Client\SymfonyShutdown;
 use Spindle\Http\Internal\Client\SymfonyState;
 use Spindle\Http\Internal\Client\SymfonyTransfer;
 use Spindle\Http\Internal\Client\Url;
+use Spindle\Internal\CannotWaitException;
+use Spindle\Internal\Preload;
+use Symfony\Component\HttpClient\Chunk\DataChunk;
+use Symfony\Component\HttpClient\Chunk\ErrorChunk;
+use Symfony\Component\HttpClient\Chunk\FirstChunk;
+use Symfony\Component\HttpClient\Chunk\LastChunk;
+use Symfony\Component\HttpClient\Exception\TimeoutException;
 use Symfony\Component\HttpClient\Exception\TransportException;
 use Symfony\Component\HttpClient\HttpClientTrait;
+use Symfony\Component\HttpClient\Internal\Canary;
 use Symfony\Component\HttpClient\Response\ResponseStream;
 use Symfony\Contracts\HttpClient\HttpClientInterface;
 use Symfony\Contracts\HttpClient\ResponseInterface;
@@ -55,6 +69,28 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
         \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT,
     ];
 
+    /** Classes of requests. Loading a class needs a file descriptor, and perhaps none is free later. */
+    private const PRELOADED = [
+        AdapterTls::class,
+        AmpTimeoutException::class,
+        Canary::class,
+        CannotWaitException::class,
+        DataChunk::class,
+        DeferredFuture::class,
+        ErrorChunk::class,
+        FirstChunk::class,
+        LastChunk::class,
+        Proxy::class,
+        ReportedText::class,
+        SymfonyBody::class,
+        SymfonyReceiver::class,
+        SymfonyResponse::class,
+        SymfonyTransfer::class,
+        TimeoutCancellation::class,
+        TimeoutException::class,
+        TransportException::class,
+    ];
+
     /** @var array<string, mixed> */
     private array $defaultOptions = self::OPTIONS_DEFAULTS;
 
@@ -67,6 +103,7 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
     /** @param array<string, mixed> $defaultOptions as for {@see request()} */
     public function __construct(?HttpClient $client = null, #[\SensitiveParameter] array $defaultOptions = [])
     {
+        Preload::load(...self::PRELOADED);
         $this->client = $client ?? new HttpClient();
         $this->state = new SymfonyState();
         SymfonyShutdown::register();

@@ -12,6 +12,9 @@ use Amp\Socket\Certificate;
 use Amp\Socket\ServerTlsContext;
 use Amp\Socket\Socket;
 use Amp\TimeoutCancellation;
+use GuzzleHttp\Client as Guzzle;
+use GuzzleHttp\Exception\ConnectException;
+use GuzzleHttp\HandlerStack;
 use GuzzleHttp\Psr7\FnStream;
 use Nyholm\Psr7\Request;
 use Nyholm\Psr7\Stream;
@@ -23,6 +26,7 @@ use Revolt\EventLoop;
 use Spindle\Http\Client\ClientClosedException;
 use Spindle\Http\Client\ConnectFailedException;
 use Spindle\Http\Client\ConnectionLostException;
+use Spindle\Http\Client\GuzzleHandler;
 use Spindle\Http\Client\HttpClient;
 use Spindle\Http\Client\HttpClientException;
 use Spindle\Http\Client\HttpClientOptions;
@@ -32,6 +36,7 @@ use Spindle\Http\Client\Proxy;
 use Spindle\Http\Client\RequestBody;
 use Spindle\Http\Client\RequestOptions;
 use Spindle\Http\Client\RequestTimeoutException;
+use Spindle\Http\Client\SymfonyClient;
 use Spindle\Http\HttpServer;
 use Spindle\Http\HttpServerOptions;
 use Spindle\Http\Response;
@@ -46,6 +51,7 @@ use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Certificates;
 use Spindle\Tests\Streams;
 use Spindle\TlsOptions;
+use Symfony\Component\HttpClient\Exception\TransportException;
 
 use function Amp\delay;
 use function Amp\Dns\createDefaultResolver;
@@ -1151,6 +1157,52 @@ final class ServerFaultsTest extends TestCase
         $client->kill();
 
         return [implode(', ', $missing), $bodies];
+    }
+
+    #[TestWith(['symfony', TransportException::class])]
+    #[TestWith(['guzzle', ConnectException::class])]
+    public function testARequestOfAnAdapterWithoutAFreeDescriptorFails(string $adapter, string $class): void
+    {
+        $result = Host::call(
+            self::class . '::requestOfAdapterWithoutDescriptors',
+            [$adapter],
+            within: ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh'],
+        );
+
+        self::assertIsArray($result);
+        [$found, $message, $missing] = $result;
+        self::assertSame([$class, ''], [$found, $missing]);
+        self::assertIsString($message);
+        self::assertStringEndsWith('too many open files', $message);
+    }
+
+    /** @return array{string, string, string} class and message of the failure; names of missing classes */
+    public static function requestOfAdapterWithoutDescriptors(string $adapter): array
+    {
+        $server = new HttpServer(static fn(): Response => Response::text('ok'));
+        [$address] = $server->start('127.0.0.1:0');
+        $client = new HttpClient();
+        $symfony = new SymfonyClient($client);
+        $guzzle = new Guzzle(['handler' => HandlerStack::create(new GuzzleHandler($client))]);
+        $send = static fn(string $url): string => $adapter === 'symfony'
+            ? $symfony->request('GET', $url)->getContent()
+            : (string) $guzzle->get($url)->getBody();
+        $send(str_replace('tcp:', 'http:', $address));
+        $missing = [];
+        spl_autoload_register(static function (string $class) use (&$missing): void {
+            $missing[] = $class;
+        }, prepend: true);
+        $files = [];
+        while (($file = @fopen('/dev/null', 'r')) !== false) {
+            $files[] = $file;
+        }
+        $failure = self::failure(static fn() => $send('http://127.0.0.1:1/'));
+        $names = implode(', ', $missing);
+        array_map(fclose(...), $files);
+        $client->kill();
+        $server->kill();
+
+        return [$failure::class, $failure->getMessage(), $names];
     }
 
     /** @return list<string> class and message of the failure; the body of a request when descriptors are free again */
