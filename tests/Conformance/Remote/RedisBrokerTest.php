@@ -694,6 +694,22 @@ class RedisBrokerTest extends BrokerContract
         self::assertSame(['lost', 'two'], self::sorted(...self::ids($this->claim('a'))));
     }
 
+    public function testJobsThatAreBlockedWhileTheNextJobWithTheirKeyWaitsAreNotRepaired(): void
+    {
+        $this->submit(...array_map(static fn(int $i): Job => new Job("job-{$i}", 'frame', 'key'), range(1, 5)));
+        $this->end($this->join('a'), $this->claimOne('a'));
+        self::assertSame([1, 3], $this->statistics('waiting', 'blocked'));
+        $this->shared()->command('HSET', "spindle:{{$this->queue()}}:meta", 'audited', '0'); // an hour is over
+
+        self::assertSame(0, $this->broker()->repair($this->queue()));
+        self::assertSame([1, 3], $this->statistics('waiting', 'blocked'));
+        for ($i = 2; $i <= 5; ++$i) {
+            $delivery = $this->claimOne('a');
+            self::assertSame("job-{$i}", $delivery->id);
+            $this->end('a', $delivery);
+        }
+    }
+
     public function testAQueueThatIsEmptyLeavesNothingButItsFigures(): void
     {
         $this->join('a');

@@ -109,7 +109,7 @@ local function enqueue(stream, id, mailbox, key)
   end
   count('entries', 1)
   if auditing == nil then auditing = call('EXISTS', P .. 'audit') == 1 end
-  if auditing then call('SADD', P .. 'audit', id) end
+  if auditing then call('SADD', P .. 'audit', id, key == '' and '' or ' ' .. key) end
 end
 
 local function hasLease(owner)

@@ -5,7 +5,7 @@
 -- Returns the number of jobs that this call has repaired, and then the next step and cursor, or 'ok' at the end.
 --
 -- The key "auditor" has the id of the audit that is in progress. The set "audit" has the ids of the jobs with an unread
--- entry: the step "entries" adds them, and enqueue() adds those of new entries. Both expire 30 s after the last call.
+-- entry, and each key of such a job behind a space. The step "entries" and enqueue() add them. Both expire after 30 s.
 local step, cursor, auditId = ARGV[1], ARGV[2], ARGV[3]
 local BATCH, HOUR_MS = 500, 3600000
 local AUDIT = P .. 'audit'
@@ -92,6 +92,8 @@ if step == 'entries' then
     local isSameTime = tonumber(time) == tonumber(lastTime)
     if isLater or isSameTime and tonumber(number) > tonumber(lastNumber) then
       ids[#ids + 1] = entry[2][2]
+      local key = entry[2][6]
+      if key and call('HEXISTS', JOBS, entry[2][2]) == 1 then ids[#ids + 1] = ' ' .. key end
     elseif call('HEXISTS', RUNNING, entry[2][2]) == 0 then
       drop({[stream] = {entry[1]}}) -- the entry was read, and no owner has the job
     end
@@ -147,6 +149,7 @@ for i = 1, #part[2], 2 do
     known = known and decoded(known)
     local holder = known and known[5] ~= '' and call('HGET', P .. 'keys', known[5])
     local isHeld = holder and holder ~= id and call('HEXISTS', RUNNING, holder) == 1
+      or known and call('SISMEMBER', AUDIT, ' ' .. known[5]) == 1 and call('ZSCORE', P .. 'blocked:' .. known[5], id)
     local isBlocked = known and hasFlag(known, BLOCKED)
     if not isHeld or not isBlocked then
       if holder and not isHeld then call('HDEL', P .. 'keys', known[5]) end
