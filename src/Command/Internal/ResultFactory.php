@@ -99,14 +99,16 @@ final class ResultFactory
     public static function cancelledBeforeStart(PendingCommand $pending): CommandResult
     {
         $pending->cancelled = true;
-        $attempt = $pending->attempts === 0 ? 'it was started' : 'its next attempt';
+        $attempt = $pending->attempts + $pending->deaths === 0 ? 'it was started' : 'its next attempt';
 
         return self::withoutExit($pending, "cancelled before {$attempt}");
     }
 
-    /** Creates a result without exit code and times for a command that neither runs nor will be started again. */
+    /** Creates a result without exit code and times. Counts an attempt if launchers have died during all attempts. */
     public static function withoutExit(PendingCommand $pending, string $error): CommandResult
     {
+        $pending->attempts = max($pending->attempts, min(1, $pending->deaths));
+
         return self::result($pending, null, null, false, 0.0, 0.0, $error);
     }
 

@@ -286,6 +286,28 @@ final class LauncherDeathTest extends TidyTestCase
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testACommandThatIsCancelledBeforeItsRedispatchWasStarted(StartMethod $start): void
+    {
+        $pool = $this->pool($start, 1, rerunAfterCrash: true);
+        $line = "echo x >> {$this->path('starts')}; sleep 20";
+        $run = Async::run(static fn(): array => iterator_to_array($pool->run([Command::shell($line)])));
+        Eventually::holds(fn(): bool => is_file($this->path('starts')), 'it runs');
+        [$launcher] = Processes::launchers();
+        $pool->pause();
+        self::killLauncher();
+        Eventually::holds(
+            static fn(): bool => !\in_array($launcher, Processes::launchers(), true) && Processes::launchers() !== [],
+            'the launcher was replaced',
+        );
+        $pool->cancelAll();
+        [$result] = $run->await();
+
+        self::assertSame(['x'], Text::lines($this->path('starts')));
+        self::assertSame([1, true], [$result->attempts, $result->cancelled]);
+        self::assertStringNotContainsString('before it was started', (string) $result->error);
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testOneThatDiesBeforeItHasStartedAnythingFailsNothing(StartMethod $start): void
     {
         foreach ([1, 8] as $concurrency) {
