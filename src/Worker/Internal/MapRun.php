@@ -250,9 +250,9 @@ final class MapRun implements Source
         $this->settle($batch, $from, $count, $results, $size);
     }
 
-    public function failed(Batch $batch, int $index, \Throwable $failure): void
+    public function failed(Batch $batch, int $index, \Throwable $failure, int $size = 0): void
     {
-        $this->settle($batch, $index, 1, $failure, 0);
+        $this->settle($batch, $index, 1, $failure, $size);
     }
 
     public function streamStarted(Batch $batch, int $index, ItemStream $stream): void

@@ -191,7 +191,7 @@ final class OutcomeHandler
                     ? $stream?->fail(static fn(): \Throwable => $createFailure(true))
                     : $stream?->finish(static fn(): mixed => TaskOutcome::value($kind, $value, $batch->attempt, null));
             } elseif ($isFailure) {
-                $this->handleThrown($batch, $index, $createFailure);
+                $this->handleThrown($batch, $index, $createFailure, \strlen($value));
             } else {
                 $batch->source->succeeded($batch, $index, 1, [\chr($kind), [$value]], \strlen($value));
             }
@@ -206,11 +206,11 @@ final class OutcomeHandler
      *
      * @param \Closure(bool): \Throwable $createFailure its argument says whether to add the original exception
      */
-    private function handleThrown(Batch $batch, int $index, \Closure $createFailure): void
+    private function handleThrown(Batch $batch, int $index, \Closure $createFailure, int $size): void
     {
         $hasRetries = $this->retry->retries > 0;
         if (!$hasRetries || !$this->retryIfAllowed($batch, $index, $createFailure(false), false)) {
-            EventLoop::queue(static fn() => $batch->source->failed($batch, $index, $createFailure(true)));
+            EventLoop::queue(static fn() => $batch->source->failed($batch, $index, $createFailure(true), $size));
         }
     }
 

@@ -28,7 +28,8 @@ interface Source
      */
     public function succeeded(Batch $batch, int $from, int $count, string|array $results, int $size): void;
 
-    public function failed(Batch $batch, int $index, \Throwable $failure): void;
+    /** @param int $size approximate size of the failure in bytes */
+    public function failed(Batch $batch, int $index, \Throwable $failure, int $size = 0): void;
 
     public function streamStarted(Batch $batch, int $index, ItemStream $stream): void;
 

@@ -147,7 +147,7 @@ final class Submissions implements Source
         }
     }
 
-    public function failed(Batch $batch, int $index, \Throwable $failure): void
+    public function failed(Batch $batch, int $index, \Throwable $failure, int $size = 0): void
     {
         /** @var Submission $submission */
         $submission = $batch->keys[$index];

@@ -9,6 +9,7 @@ use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\OwnDirectory;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\TaskRetryPolicy;
@@ -21,6 +22,7 @@ use function Amp\delay;
 final class MapMemoryTest extends TestCase
 {
     use EndsInTime;
+    use OwnDirectory;
 
     private const MAX_BYTES = 80 << 20;
 
@@ -76,6 +78,35 @@ final class MapMemoryTest extends TestCase
 
         self::assertSame($tasks, $order);
         self::assertLessThan(self::MAX_BYTES, memory_get_peak_usage() - $this->before, 'bytes at most');
+    }
+
+    public function testLargeExceptionsBehindASlowTaskDoNotFillTheMemory(): void
+    {
+        $pool = new WorkerPool(2);
+        $gate = $this->path('gate');
+        $task = static function (int $number) use ($gate): int {
+            while ($number === 0 && !is_file($gate)) {
+                usleep(1000);
+            }
+
+            return $number === 0 ? 0 : throw new \RuntimeException(str_repeat('x', 200_000));
+        };
+        $loop = async(static function () use ($pool, $task): array {
+            $outcomes = [];
+            foreach ($pool->mapOutcomes(range(0, 1000), $task) as $outcome) {
+                $outcomes[] = $outcome->succeeded();
+            }
+
+            return $outcomes;
+        });
+        Eventually::standsStill(static fn(): int => (int) $pool->statistics()['failed_total'], 'no task starts', 30.0);
+        $peak = memory_get_peak_usage() - $this->before;
+        touch($gate);
+        $outcomes = $loop->await();
+        $pool->close();
+
+        self::assertSame([true, ...array_fill(0, 1000, false)], $outcomes);
+        self::assertLessThan(self::MAX_BYTES, $peak, 'bytes at most');
     }
 
     public function testRetriedTasksWithLargeResultsDoNotFillTheMemory(): void
