@@ -655,6 +655,54 @@ class RedisBrokerTest extends BrokerContract
         self::assertSame([0, 0], $this->statistics('blocked', 'waiting'));
     }
 
+    public function testJobsThatAreBlockedDuringAnAuditAreCounted(): void
+    {
+        $this->submit(new Job('one', 'frame', 'key'), new Job('two', 'frame', 'key'));
+        $this->end($this->join('a'), $this->claimOne('a'), SettlementKind::Dead);
+        $this->end('a', $this->claimOne('a'), SettlementKind::Dead);
+        $this->broker()->retryDeadLetters($this->queue(), ['one', 'two']);
+        $this->audit(function (string $cursor): void {
+            if ($cursor === 'r -') {
+                self::assertCount(1, $this->claim('a'), 'the audit has found the entries of both jobs');
+            }
+        });
+
+        self::assertSame(1, $this->statistic('blocked'));
+    }
+
+    public function testJobsThatAreBlockedAndUnblockedDuringAnAuditAreCounted(): void
+    {
+        $job = static fn(int $i): Job => new Job("job-{$i}", str_repeat('x', 100), 'key');
+        $this->submit(...array_map($job, range(1, 200)));
+        $this->join('a');
+        $running = $this->claim('a', 200);
+        $last = 200;
+        $this->audit(function () use ($job, &$running, &$last): void {
+            for ($i = 0; $i < 5; ++$i) {
+                $this->end('a', $running[0]);
+                $this->submit($job(++$last));
+                $running = $this->claim('a', 2);
+                self::assertCount(1, $running);
+            }
+        });
+
+        self::assertGreaterThan(220, $last);
+        self::assertSame(199, $this->statistic('blocked'));
+    }
+
+    /** @param \Closure(string): void $onStep called after each step, with the cursor of the next one */
+    private function audit(\Closure $onStep): void
+    {
+        $this->shared()->command('HSET', "spindle:{{$this->queue()}}:meta", 'audited', '0');
+        $engine = new EngineClient(Address::parse($this->shared()->url()), null, 5.0);
+        for ([$step, $cursor] = ['check', '']; $step !== 'ok';) {
+            $answer = $engine->run('repair', $this->queue(), $step, $cursor, 'auditor');
+            [$repaired, $step, $cursor] = [...explode(' ', $answer, 3), ''];
+            self::assertSame('0', $repaired);
+            $onStep($cursor);
+        }
+    }
+
     /** An auditor that was paused for too long must not repair anything. */
     public function testAnAuditorThatWasReplacedAddsNoEntry(): void
     {

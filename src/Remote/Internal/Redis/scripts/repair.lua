@@ -26,6 +26,11 @@ local function pendingEntries()
   return pending, consumers
 end
 
+-- Returns a number that each job that is blocked or unblocked increases.
+local function blockings()
+  return 2 * (call('HGET', META, 'line') or 0) - (call('HGET', META, 'blocked') or 0)
+end
+
 -- Finds consumers of the streams without a lease, and makes their jobs claimable again, because no agent would ever
 -- settle these jobs. Returns the number of jobs that can be claimed now.
 local function reclaimWithoutLease()
@@ -101,7 +106,7 @@ if step == 'entries' then
   if #ids > 0 then call('SADD', AUDIT, unpack(ids)) end
   saveCounts()
   if #entries == BATCH then return '0 entries ' .. stream .. ' (' .. entries[#entries][1] end
-  return stream == 'u' and '0 entries r -' or '0 jobs 0 16 0 ' .. (call('HGET', META, 'blocked') or 0)
+  return stream == 'u' and '0 entries r -' or '0 jobs 0 16 0 ' .. blockings()
 end
 
 -- Returns the key that a job without a record waits for; nil if it waits for none.
@@ -117,8 +122,8 @@ local function keyOf(id)
 end
 
 -- Checks the jobs. HSCAN also returns their frames, so the batch size depends on the size of the frames. At the end,
--- the counter of blocked jobs is corrected, unless it has changed during the audit.
-local from, batchSize, blocked, blockedBefore = string.match(cursor, '^(%d+) (%d+) (%d+) (-?%d+)$')
+-- the counter of blocked jobs is corrected, unless a job was blocked or unblocked during the audit.
+local from, batchSize, blocked, blockingsBefore = string.match(cursor, '^(%d+) (%d+) (%d+) (-?%d+)$')
 local part = call('HSCAN', JOBS, from, 'COUNT', batchSize)
 local ready, bytes = 0, 0
 for i = 1, #part[2], 2 do
@@ -160,6 +165,9 @@ for i = 1, #part[2], 2 do
     else
       blocked = blocked + 1
     end
+  else
+    local known = decoded(call('HGET', TRIED, id))
+    if known and hasFlag(known, BLOCKED) then blocked = blocked + 1 end -- it was blocked after the step "entries"
   end
 end
 local repaired = counts.repaired or 0
@@ -169,10 +177,10 @@ wakeAgents(ready)
 if part[1] ~= '0' then
   local fitting = math.floor(MAX_ANSWER_BYTES * #part[2] / 2 / math.max(1, bytes))
   batchSize = math.max(1, math.min(BATCH, 2 * batchSize, fitting))
-  return repaired .. string.format(' jobs %s %d %d %d', part[1], batchSize, blocked, blockedBefore)
+  return repaired .. string.format(' jobs %s %d %d %d', part[1], batchSize, blocked, blockingsBefore)
 end
 local entryCount = call('XLEN', STREAMS.u) + call('XLEN', STREAMS.r)
 call('HSET', META, 'entries', entryCount, 'unlisted', call('HLEN', RUNNING) - pendingEntries(), 'audited', now)
-if (call('HGET', META, 'blocked') or '0') == blockedBefore then call('HSET', META, 'blocked', blocked) end
+if blockings() == tonumber(blockingsBefore) then call('HSET', META, 'blocked', blocked) end
 call('UNLINK', AUDIT, P .. 'auditor')
 return repaired .. ' ok'
