@@ -172,10 +172,8 @@ final class Command
     public function withInput(#[\SensitiveParameter] mixed $input): self
     {
         if ($input !== null && !\is_string($input) && !\is_resource($input) && !is_iterable($input)) {
-            throw new \ValueError(\sprintf(
-                'The input must be a string, an open stream or an iterable of strings, not %s',
-                get_debug_type($input),
-            ));
+            $type = get_debug_type($input);
+            throw new \ValueError("The input must be a string, an open stream or an iterable of strings, not {$type}");
         }
 
         return $this->with(input: $input);
@@ -270,11 +268,10 @@ final class Command
     private static function target(string $which, mixed $target): mixed
     {
         if (!$target instanceof Output && !$target instanceof \Closure && !\is_resource($target)) {
-            throw new \ValueError(\sprintf(
-                'The target of standard %s must be an Output, a closure or an open stream, not %s',
-                $which,
-                get_debug_type($target),
-            ));
+            $type = get_debug_type($target);
+            throw new \ValueError(
+                "The target of standard {$which} must be an Output, a closure or an open stream, not {$type}",
+            );
         }
 
         return $target;
@@ -283,11 +280,10 @@ final class Command
     private static function mustBeText(string $what, #[\SensitiveParameter] mixed $value): void
     {
         if ($value !== null && !\is_string($value)) {
-            throw new \ValueError(\sprintf(
-                '%s must be a string, or null to remove it, not %s; convert the value to a string',
-                $what,
-                get_debug_type($value),
-            ));
+            $type = get_debug_type($value);
+            throw new \ValueError(
+                "{$what} must be a string, or null to remove it, not {$type}; convert the value to a string",
+            );
         }
     }
 

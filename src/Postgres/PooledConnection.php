@@ -149,15 +149,9 @@ final class PooledConnection implements PostgresLink
     {
         $lines = [];
         foreach (\array_slice(debug_backtrace(\DEBUG_BACKTRACE_IGNORE_ARGS, 22), 2) as $index => $frame) {
-            $lines[] = \sprintf(
-                '#%d %s:%s %s%s%s()',
-                $index,
-                $frame['file'] ?? '[internal]',
-                $frame['line'] ?? '',
-                $frame['class'] ?? '',
-                $frame['type'] ?? '',
-                $frame['function'],
-            );
+            $place = ($frame['file'] ?? '[internal]') . ':' . ($frame['line'] ?? '');
+            $function = ($frame['class'] ?? '') . ($frame['type'] ?? '') . $frame['function'];
+            $lines[] = "#{$index} {$place} {$function}()";
         }
 
         return implode("\n", $lines);

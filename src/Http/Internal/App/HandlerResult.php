@@ -23,12 +23,9 @@ final class HandlerResult
             default => 'a Psr\Http\Message\ResponseInterface, such as Spindle\Http\Response::text($text)',
         };
 
-        return new \TypeError(\sprintf(
-            'The handler in %s on line %d returned %s instead of a response; return %s',
-            $function->getFileName(),
-            $function->getStartLine(),
-            get_debug_type($result),
-            $instead,
-        ));
+        $type = get_debug_type($result);
+        $place = "{$function->getFileName()} on line {$function->getStartLine()}";
+
+        return new \TypeError("The handler in {$place} returned {$type} instead of a response; return {$instead}");
     }
 }

@@ -57,13 +57,9 @@ final class ArgumentSize
 
     private static function tooLong(string $what, string $value, string $advice): StartFailure
     {
-        return new StartFailure(126, \sprintf(
-            'Argument list too long: %s has %d bytes, but the limit is %d. %s',
-            $what,
-            \strlen($value),
-            self::MAX_ARG_STRLEN - 1,
-            $advice,
-        ));
+        $size = \strlen($value) . ' bytes, but the limit is ' . (self::MAX_ARG_STRLEN - 1);
+
+        return new StartFailure(126, "Argument list too long: {$what} has {$size}. {$advice}");
     }
 
     /** @param list<string> $strings exec counts a NUL and a pointer for each string, too */

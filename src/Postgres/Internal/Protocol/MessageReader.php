@@ -269,11 +269,8 @@ final class MessageReader
             || $length > self::MAX_OTHER_MESSAGE_BYTES
             && ($length > self::MAX_LONG_MESSAGE_BYTES || !str_contains(self::LONG_MESSAGE_TYPES, $type))
         ) {
-            throw ProtocolException::malformed(\sprintf(
-                "a message of type '%s' with a length of %d",
-                addcslashes($type, "\0..\37'\177..\377"),
-                $length,
-            ));
+            $type = addcslashes($type, "\0..\37'\177..\377");
+            throw ProtocolException::malformed("a message of type '{$type}' with a length of {$length}");
         }
 
         return $length;

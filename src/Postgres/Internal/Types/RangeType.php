@@ -47,14 +47,11 @@ final readonly class RangeType implements Type
         if (!$value instanceof Range) {
             return Scalar::text($value);
         }
+        $bounds = "{$this->text($value->lower)},{$this->text($value->upper)}";
 
-        return $value->empty ? 'empty' : \sprintf(
-            '%s%s,%s%s',
-            $value->lowerInclusive ? '[' : '(',
-            $this->text($value->lower),
-            $this->text($value->upper),
-            $value->upperInclusive ? ']' : ')',
-        );
+        return $value->empty
+            ? 'empty'
+            : ($value->lowerInclusive ? '[' : '(') . $bounds . ($value->upperInclusive ? ']' : ')');
     }
 
     /** @param int $at offset of the bound; this method sets it to the offset after the bound */
