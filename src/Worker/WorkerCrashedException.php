@@ -34,6 +34,7 @@ final class WorkerCrashedException extends TaskException
      * @param bool $isCrashLimit whether the only reason against a retry is that the task has ended too many workers
      * @param int|null $tooLargeBytes bytes of the task's data, if this data used up the worker's memory; otherwise null
      * @param int $keptBytes bytes that earlier tasks had kept, if these bytes used up the worker's memory; otherwise 0
+     * @param bool $isResultLost whether the task had ended before its worker, which had not yet sent the result
      */
     public static function died(
         ?int $exitCode,
@@ -47,6 +48,8 @@ final class WorkerCrashedException extends TaskException
         bool $isCrashLimit = false,
         ?int $tooLargeBytes = null,
         int $keptBytes = 0,
+        bool $isResultLost = false,
+        bool $isEndedByPool = false,
     ): self {
         $isEndKnown = $exitCode !== null || $signal !== null || $calledExit || $memoryPeak > 0;
         if (!$isEndKnown && $error !== null) {
@@ -63,12 +66,11 @@ final class WorkerCrashedException extends TaskException
             );
         }
         $how = match (true) {
+            $isResultLost && $isEndedByPool => 'has no result: the pool ended its worker because of a later task',
             $tooLargeBytes !== null => 'did not run: its worker ran out of memory for the task\'s data of '
                 . "{$tooLargeBytes} bytes",
-            $error !== null => "died of a fatal error: {$error}",
-            $signal !== null => "ended its worker by signal {$signal}" . self::hint($signal),
-            $calledExit => "called exit({$exitCode})",
-            default => "ended its worker with exit code {$exitCode}",
+            default => ($isResultLost ? 'has no result: a later task ' : '')
+                . self::end($exitCode, $signal, $error, $calledExit),
         };
         $message = self::subject($key)
             . " {$how}"
@@ -82,6 +84,16 @@ final class WorkerCrashedException extends TaskException
         }
 
         return new self($message, $exitCode, $signal, $calledExit, $error, $stderr, $memoryPeak, $attempts, $key);
+    }
+
+    private static function end(?int $exitCode, ?int $signal, ?string $error, bool $calledExit): string
+    {
+        return match (true) {
+            $error !== null => "died of a fatal error: {$error}",
+            $signal !== null => "ended its worker by signal {$signal}" . self::hint($signal),
+            $calledExit => "called exit({$exitCode})",
+            default => "ended its worker with exit code {$exitCode}",
+        };
     }
 
     private static function memoryAdvice(string $error, bool $isDataTooLarge, int $keptBytes): string

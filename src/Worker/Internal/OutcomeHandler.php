@@ -284,6 +284,8 @@ final class OutcomeHandler
             $this->retry->isCrashLimitReached($batch->attempt, $crashes),
             $wasRunning && $worker->lackedMemoryForData($bytes) ? $bytes : null,
             $worker->keptMemory($bytes),
+            !$wasRunning,
+            $worker->createKillFailure !== null,
         );
     }
 }

@@ -69,6 +69,25 @@ trait UnrulyTasks
         self::assertInstanceOf(TaskTimeoutException::class, $outcome);
     }
 
+    public function testOnlyTheTaskThatEndedItsWorkerIsSaidToHaveDoneSo(): void
+    {
+        $this->needsAProcessForEachWorker('a thread ends with its host');
+        $task = static fn(int $number): int => $number % 100 === 99 ? ProcessEnding::Kill->happens() : $number;
+        $wrong = [];
+        foreach ($this->pool(1)->mapOutcomes(range(0, 999), $task) as $number => $outcome) {
+            $expected = match (true) {
+                $number % 100 === 99 => "The task for {$number} ended its worker by signal 9",
+                $outcome->succeeded() => '',
+                default => "The task for {$number} has no result: a later task ended its worker by signal 9",
+            };
+            if (!str_contains($outcome->describe(), $expected)) {
+                $wrong[] = $outcome->describe();
+            }
+        }
+
+        self::assertSame([], $wrong);
+    }
+
     public function testAForkByAGeneratorSendsNothingToThePool(): void
     {
         $this->needsAProcessForEachWorker('a fork is of that one only, and not a thread of any host');
