@@ -28,11 +28,18 @@ use Spindle\Internal\Backoff;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
 use Spindle\Internal\GarbageCycles;
+use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Network\ClientStream;
+use Spindle\Internal\OutputBuffers;
 use Spindle\Internal\Preload;
+use Spindle\Postgres\CheckViolationException;
+use Spindle\Postgres\CommitUnknownException;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionFailedException;
 use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\DeadlockException;
+use Spindle\Postgres\ExclusionViolationException;
+use Spindle\Postgres\ForeignKeyViolationException;
 use Spindle\Postgres\Internal\Connect\AttemptFailedException;
 use Spindle\Postgres\Internal\Connect\ConnectionAttempts;
 use Spindle\Postgres\Internal\Connect\Connector;
@@ -42,29 +49,46 @@ use Spindle\Postgres\Internal\Connect\HostSearch;
 use Spindle\Postgres\Internal\Connect\OpenedConnection;
 use Spindle\Postgres\Internal\Connect\SessionSetup;
 use Spindle\Postgres\Internal\Connect\Tls;
+use Spindle\Postgres\Internal\Pool\KnownStatement;
 use Spindle\Postgres\Internal\Pool\TransientFailures;
 use Spindle\Postgres\Internal\Pool\WaitingFiber;
+use Spindle\Postgres\Internal\Protocol\BusyTime;
+use Spindle\Postgres\Internal\Protocol\CopyRunner;
 use Spindle\Postgres\Internal\Protocol\EncodedRows;
 use Spindle\Postgres\Internal\Protocol\Exchange;
 use Spindle\Postgres\Internal\Protocol\FrontendMessages;
 use Spindle\Postgres\Internal\Protocol\Pipeline;
 use Spindle\Postgres\Internal\Protocol\PipelinedSession;
+use Spindle\Postgres\Internal\Protocol\Portal;
+use Spindle\Postgres\Internal\Protocol\PreparedStatement;
 use Spindle\Postgres\Internal\Protocol\PreparedStatements;
 use Spindle\Postgres\Internal\Protocol\SchemaChanges;
 use Spindle\Postgres\Internal\Types\QuotedValues;
 use Spindle\Postgres\Internal\Types\Types;
+use Spindle\Postgres\InvalidParameterException;
+use Spindle\Postgres\MultipleStatementsException;
 use Spindle\Postgres\NotificationsDropped;
+use Spindle\Postgres\NotNullViolationException;
+use Spindle\Postgres\PooledConnection;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\ProtocolException;
+use Spindle\Postgres\QueryCancelledException;
 use Spindle\Postgres\QueryException;
+use Spindle\Postgres\Range;
+use Spindle\Postgres\Result;
+use Spindle\Postgres\ResultTooLargeException;
+use Spindle\Postgres\SerializationFailureException;
 use Spindle\Postgres\TargetSessionAttrs;
 use Spindle\Postgres\TlsMode;
+use Spindle\Postgres\Transaction;
+use Spindle\Postgres\TransactionAbortedException;
+use Spindle\Postgres\UniqueViolationException;
 
 /** Opens sessions. Sessions of the same server share the types that were loaded from that server. */
 final class SessionFactory
 {
-    /** Classes for the handling of failures. PHP could not load these classes while no file descriptor is free. */
+    /** Classes for failures and first statements. PHP could not load them while no file descriptor is free. */
     private const PRELOADED = [
         AttemptFailedException::class,
         Condition::class,
@@ -121,7 +145,37 @@ final class SessionFactory
         WaitingFiber::class,
         WrappedCancellation::class,
         TlsMode::class,
+        CheckViolationException::class,
+        CommitUnknownException::class,
+        DeadlockException::class,
+        ExclusionViolationException::class,
+        ForeignKeyViolationException::class,
+        InvalidParameterException::class,
+        NotNullViolationException::class,
+        QueryCancelledException::class,
+        ResultTooLargeException::class,
+        SerializationFailureException::class,
+        Transaction::class,
+        TransactionAbortedException::class,
+        UniqueViolationException::class,
+        KnownStatement::class,
+        CopyRunner::class,
+        Portal::class,
+        BusyTime::class,
+        MultipleStatementsException::class,
+        OutputBuffers::class,
+        Files::class,
+        PreparedStatement::class,
+        Result::class,
+        Columns::class,
+        Range::class,
+        PooledConnection::class,
+        SessionLease::class,
+        RowObjects::class,
+        CopyRows::class,
+        TransactionEndDetector::class,
         ...ClientStream::PRELOADED,
+        ...Types::PRELOADED,
     ];
 
     private readonly Types $types;

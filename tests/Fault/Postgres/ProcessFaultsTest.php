@@ -6,9 +6,17 @@ namespace Spindle\Tests\Fault\Postgres;
 
 use Amp\CancelledException;
 use PHPUnit\Framework\Attributes\Group;
+use Spindle\Postgres\CheckViolationException;
 use Spindle\Postgres\ConnectionClosedException;
 use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\DeadlockException;
+use Spindle\Postgres\ExclusionViolationException;
+use Spindle\Postgres\ForeignKeyViolationException;
+use Spindle\Postgres\NotNullViolationException;
+use Spindle\Postgres\QueryCancelledException;
 use Spindle\Postgres\QueryException;
+use Spindle\Postgres\SerializationFailureException;
+use Spindle\Postgres\UniqueViolationException;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\OwnDirectory;
@@ -151,6 +159,38 @@ final class ProcessFaultsTest extends TidyTestCase
                 );
             }
         }
+    }
+
+    public function testFirstStatementsWithoutADescriptorHaveTheirOutcomes(): void
+    {
+        $outcomes = Host::call(
+            ProcessPrograms::class . '::executeWithoutDescriptors',
+            [Cluster::shared()->dsn()],
+            ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh'],
+        );
+        self::assertIsArray($outcomes);
+
+        self::assertSame(
+            [
+                '1',
+                '11',
+                '1',
+                '1',
+                '1',
+                QueryException::class,
+                '1',
+                '1',
+                NotNullViolationException::class,
+                ForeignKeyViolationException::class,
+                UniqueViolationException::class,
+                CheckViolationException::class,
+                ExclusionViolationException::class,
+                SerializationFailureException::class,
+                DeadlockException::class,
+                QueryCancelledException::class,
+            ],
+            array_map(static fn(mixed $one): string => explode(':', \is_string($one) ? $one : '')[0], $outcomes),
+        );
     }
 
     public function testATransactionWithoutADescriptorCommits(): void

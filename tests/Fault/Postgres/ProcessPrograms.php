@@ -170,6 +170,46 @@ final class ProcessPrograms
         return array_map(Outcome::describe(...), $outcomes);
     }
 
+    /** @return list<string> outcomes of the first statements of a pool, when no descriptor is free to load classes */
+    public static function executeWithoutDescriptors(string $dsn): array
+    {
+        $pool = new PostgresPool($dsn, 1);
+        $pool->acquire()->release();
+        $values = "SELECT '2026-01-01'::date, '{1}'::int[], '{}'::jsonb, '[1,2)'::int4range, '1 day'::interval,"
+            . " 1::bit(8), 1.5::numeric, '\\x00'::bytea, true, 1.5::float4, '{[1,2)}'::int4multirange";
+        $calls = [
+            static fn(): mixed => $pool->query("SELECT 1 FROM pg_class WHERE relname = 'pg_class'")->value(),
+            static fn(): int => \count($pool->query($values)->one() ?? []),
+            static fn(): int => \count(iterator_to_array($pool->stream('SELECT 1'))),
+            static fn(): int => \count(iterator_to_array($pool->copyTo('COPY (SELECT 1) TO STDOUT'))),
+            static fn(): mixed => $pool->transaction(static fn(Transaction $one) => $one->query('SELECT 1')->value()),
+            static fn(): int => $pool->copyFrom('COPY pg_temp.t FROM STDIN', [[1]]),
+            static function () use ($pool): int {
+                $pool->executeScript('SELECT 1; SELECT 2');
+
+                return 1;
+            },
+            static function () use ($pool): mixed {
+                $connection = $pool->acquire();
+                try {
+                    return $connection->query('SELECT 1')->value();
+                } finally {
+                    $connection->release();
+                }
+            },
+        ];
+        foreach (['23502', '23503', '23505', '23514', '23P01', '40001', '40P01', '57014'] as $code) {
+            $raise = "DO $$ BEGIN RAISE 'raised' USING ERRCODE = '{$code}'; END $$";
+            $calls[] = static fn(): int => $pool->execute($raise);
+        }
+        Outcome::describe(Outcome::of(static fn(): bool => true));
+        $files = self::takeAll();
+        $outcomes = array_map(Outcome::of(...), $calls);
+        unset($files);
+
+        return array_map(Outcome::describe(...), $outcomes);
+    }
+
     /** @return list<string> outcome of a first transaction, whose function uses up the descriptors; number of rows */
     public static function commitWithoutDescriptors(string $dsn): array
     {

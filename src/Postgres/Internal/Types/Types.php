@@ -18,6 +18,24 @@ use Spindle\Postgres\ResultTooLargeException;
  */
 final class Types
 {
+    public const PRELOADED = [
+        ArrayType::class,
+        BooleanType::class,
+        BuiltInTypes::class,
+        ByteaType::class,
+        DateTimeType::class,
+        FloatType::class,
+        IntegerType::class,
+        IntervalType::class,
+        JsonMarks::class,
+        JsonType::class,
+        MultirangeType::class,
+        NumericType::class,
+        RangeType::class,
+        Scalar::class,
+        TextType::class,
+    ];
+
     /**
      * Kind of values that remain strings in PHP. Callers use the kinds to decode frequent types themselves, because a
      * call of {@see self::decode()} takes longer.
