@@ -503,13 +503,16 @@ final class RemoteExecutorTest extends TestCase
                 return static function (): void {};
             },
         );
+        /** @var DeferredFuture<null> $isFirstSent */
+        $isFirstSent = new DeferredFuture();
         /** @var DeferredFuture<null> $allSent */
         $allSent = new DeferredFuture();
         $broker->method('submit')->willReturnCallback(
-            function (string $queue, array $jobs) use ($keys, $allSent, $isTooLarge): SubmitResult {
+            function (string $queue, array $jobs) use ($keys, $isFirstSent, $allSent, $isTooLarge): SubmitResult {
                 [$job] = $jobs;
                 \assert($job instanceof Job);
-                if (!$allSent->isComplete()) {
+                if (!$isFirstSent->isComplete()) {
+                    $isFirstSent->complete();
                     $allSent->getFuture()->await();
 
                     throw $isTooLarge
@@ -524,9 +527,9 @@ final class RemoteExecutorTest extends TestCase
             },
         );
         $executor = new RemoteExecutor($broker, 'queue', $keys);
-        $input = static function () use ($allSent): \Generator {
+        $input = static function () use ($isFirstSent, $allSent): \Generator {
             yield 'refused' => 1;
-            delay(0.001); // so that the map sends the value
+            $isFirstSent->getFuture()->await();
             EventLoop::delay(0.001, static fn() => $allSent->complete());
             yield 'accepted' => 2;
             delay(0.01);
