@@ -21,6 +21,9 @@ final class WaitingJobs
     /** @param T $job */
     public function add(object $job): void
     {
+        if ($this->lanes === []) {
+            $this->clear(); // an array that was large would keep its size, and each search would pass over all places
+        }
         $this->laneOf[$job->id] = $job->lane;
         $this->lanes[$job->lane][$job->id] = $job;
     }

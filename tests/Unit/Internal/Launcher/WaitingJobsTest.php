@@ -45,4 +45,25 @@ final class WaitingJobsTest extends TestCase
 
         self::assertLessThan(1.0, ProcessorTime::of($take));
     }
+
+    #[TestWith([1])]
+    #[TestWith([80_000])]
+    public function testJobsAfterALargeQueueAreTakenInConstantTime(int $lanes): void
+    {
+        $jobs = new WaitingJobs();
+        for ($id = 0; $id < 80_000; ++$id) {
+            $jobs->add((object) ['id' => $id, 'lane' => $id % $lanes]);
+        }
+        while (!$jobs->isEmpty()) {
+            $jobs->next();
+        }
+        $addAndTake = static function () use ($jobs): void {
+            for ($id = 80_000; $id < 130_000; ++$id) {
+                $jobs->add((object) ['id' => $id, 'lane' => $id]);
+                $jobs->next();
+            }
+        };
+
+        self::assertLessThan(1.0, ProcessorTime::of($addAndTake));
+    }
 }
