@@ -64,8 +64,11 @@ final class ScriptEnd
 
     public function stream_close(): void
     {
-        $this->end?->callAnswer();
-        $this->end?->work?->__invoke();
+        $trace = (new \Exception())->getTrace();
+        if (\count($trace) === 1 && !isset($trace[0]['file'])) { // otherwise, the application has closed this stream
+            $this->end?->callAnswer();
+            $this->end?->work?->__invoke();
+        }
     }
 
     private function callAnswer(): void

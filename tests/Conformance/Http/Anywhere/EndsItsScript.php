@@ -59,6 +59,7 @@ trait EndsItsScript
     #[TestWith(['work', 200, 'answered'])]
     #[TestWith(['works', 200, 'answered'])]
     #[TestWith(['shutdown', 500, "Internal Server Error\n"])]
+    #[TestWith(['globals', 200, 'answered'])]
     public function testBackgroundWorkIsDoneAfterAnEarlyEndOfTheScript(string $end, int $status, string $body): void
     {
         $file = sys_get_temp_dir() . '/spindle-background-' . bin2hex(random_bytes(8));

@@ -232,6 +232,10 @@ $routes = [
             echo 'printed';
             flush();
             throw new RuntimeException('No other response is possible');
+        } elseif ($end === 'globals') {
+            foreach (array_keys($GLOBALS) as $name) {
+                unset($GLOBALS[$name]);
+            }
         } elseif ($end === 'body') {
             return Response::stream((static function (): Generator {
                 yield 'one';
