@@ -247,7 +247,7 @@ final class LauncherChild
     /**
      * Sets the default handler for SIGCHLD if this process ignores the signal, because a child would also ignore it.
      *
-     * @return \Closure(): void restores the handler that was set before
+     * @return \Closure(): mixed restores the handler that was set before
      */
     private static function stopIgnoringChildSignal(): \Closure
     {

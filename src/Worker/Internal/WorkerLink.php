@@ -46,7 +46,7 @@ final class WorkerLink implements FrameHandler
     /** @var (\Closure(int, int, string, int, int): void)|null receives type, id, bytes, offset and length of payload */
     private ?\Closure $onFrame = null;
 
-    /** @var (\Closure(?string): void)|null called at the end of the connection; receives a protocol error or null */
+    /** @var (\Closure(?string): mixed)|null called at the end of the connection; receives a protocol error or null */
     private ?\Closure $onEnd = null;
 
     /** @var (\Closure(): void)|null called when PHP destroys the open link, see {@see WorkerEvents::destroyed()} */
@@ -83,7 +83,7 @@ final class WorkerLink implements FrameHandler
 
     /**
      * @param \Closure(int, int, string, int, int): void $onFrame
-     * @param \Closure(?string): void $onEnd
+     * @param \Closure(?string): mixed $onEnd
      * @param string $magic prefix that each received frame must have from now on
      */
     public function listen(\Closure $onFrame, \Closure $onEnd, int $maxFrameBytes, string $magic = ''): void

@@ -98,7 +98,7 @@ final class ProcessTree
      * `$find` again until no new process is found.
      *
      * @param \Closure(): list<int> $find returns pids
-     * @param \Closure(int, int): void $kill called with pid and signal
+     * @param \Closure(int, int): mixed $kill called with pid and signal
      */
     public static function kill(\Closure $find, \Closure $kill): void
     {

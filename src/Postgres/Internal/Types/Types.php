@@ -20,20 +20,16 @@ final class Types
 {
     public const PRELOADED = [
         ArrayType::class,
-        BooleanType::class,
         BuiltInTypes::class,
         ByteaType::class,
         DateTimeType::class,
-        FloatType::class,
-        IntegerType::class,
         IntervalType::class,
         JsonMarks::class,
         JsonType::class,
         MultirangeType::class,
-        NumericType::class,
         RangeType::class,
         Scalar::class,
-        TextType::class,
+        ScalarType::class,
     ];
 
     /**

@@ -164,7 +164,10 @@ trait CarriesOutput
         $flags = $pool->submit(static function (): int {
             echo '2';
 
-            return (int) (ob_get_status()['flags'] ?? 0);
+            /** @var array{flags: int} $buffer */
+            $buffer = ob_get_status();
+
+            return $buffer['flags'];
         })->await();
         $pool->close();
 
