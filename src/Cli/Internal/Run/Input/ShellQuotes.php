@@ -13,14 +13,14 @@ final class ShellQuotes
 
     public static function quoted(string $text): string
     {
-        return preg_match(self::PLAIN_PATTERN, $text) === 1
-            ? $text
-            : (string) preg_replace("~^''(?=.)|(?<=.)''$~Ds", '', self::around($text));
+        return preg_match(self::PLAIN_PATTERN, $text) === 1 ? $text : self::around($text);
     }
 
     public static function around(string $text): string
     {
-        return "'" . str_replace("'", "'\"'\"'", $text) . "'";
+        $quoted = "'" . str_replace("'", "'\"'\"'", $text) . "'";
+
+        return (string) preg_replace("~^''(?=.)|(?<=.)''$~Ds", '', $quoted);
     }
 
     public static function text(Command $command): string

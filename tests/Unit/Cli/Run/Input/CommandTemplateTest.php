@@ -384,6 +384,8 @@ final class CommandTemplateTest extends TestCase
 
         self::assertSame("echo x{$quoted}y {$quoted}", $template->text([$value], 1, 1));
         self::assertSame("echo {$quoted}", ShellQuotes::text(Command::of('echo', $value)));
+        $line = CommandTemplate::fromWords(['echo x{}y {}'])->command([$value], 1, 1)->line;
+        self::assertSame("echo x{$quoted}y {$quoted}", $line);
     }
 
     /** As with GNU parallel, only another spelling of {} turns positions off. */
