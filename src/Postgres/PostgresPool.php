@@ -7,6 +7,8 @@ namespace Spindle\Postgres;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Amp\DeferredCancellation;
+use Revolt\EventLoop;
+use Revolt\EventLoop\Driver;
 use Spindle\Internal\NotCopyable;
 use Spindle\Lifecycle;
 use Spindle\Postgres\Internal\Listening;
@@ -48,6 +50,9 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     private readonly PostgresOptions $options;
 
     private readonly PostgresPoolOptions $poolOptions;
+
+    /** Event loop of {@see $sessions}. */
+    private Driver $loop;
 
     private SessionPool $sessions;
 
@@ -101,7 +106,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         array $parameters = [],
         ?Cancellation $cancellation = null,
     ): Result {
-        if (!$this->sessions->loop->isCurrent()) {
+        if (EventLoop::getDriver() !== $this->loop) {
             $this->pool();
         }
 
@@ -297,7 +302,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     private function pool(): SessionPool
     {
         $earlier = $this->sessions;
-        if (!$earlier->loop->isCurrent() && $earlier->belongsToThisProcess()) {
+        if (EventLoop::getDriver() !== $this->loop && $earlier->belongsToThisProcess()) {
             $isClosed = $earlier->isClosed;
             $earlier->kill();
             $this->sharedListening = null;
@@ -309,6 +314,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
 
     private function useCurrentLoop(PoolCounters $counts): void
     {
+        $this->loop = EventLoop::getDriver();
         $factory = new SessionFactory($this->options);
         $this->sessions = new SessionPool($factory, $this->maxConnections, $this->poolOptions, $this->warn, $counts);
         $this->queryRunner = new QueryRunner($this->sessions);
