@@ -199,7 +199,7 @@ final readonly class ServerError
     /** Returns whether a value or its type was refused, perhaps because the type has changed since the preparation. */
     public function mayComeFromOldTypes(): bool
     {
-        $values = ['22003', '22007', '22008', '22P02'];
+        $values = ['22003', '22007', '22008', '22P02', '23502', '23514'];
 
         return \in_array($this->sqlState(), [...$values, '42725', '42804', '42846', '42883'], true);
     }

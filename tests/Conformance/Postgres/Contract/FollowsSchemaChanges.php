@@ -235,6 +235,24 @@ trait FollowsSchemaChanges
         self::assertSame([1, 1, 1, 1, 1], await($counts));
     }
 
+    public function testAChangeByAnotherProgramIsNoticedByAValueThatAnOldDomainRefuses(): void
+    {
+        $pool = $this->pool(1);
+        $table = self::table('a int');
+        Observer::ask("CREATE DOMAIN {$table}_positive AS int NOT NULL CHECK (value > 0)");
+        Observer::ask("ALTER TABLE {$table} ALTER a TYPE {$table}_positive");
+        $insert = "INSERT INTO {$table} VALUES (\$1)";
+        foreach ([-1, null] as $refused) {
+            $pool->execute($insert, [1]);
+            $pool->execute($insert, [1]);
+            Observer::ask("ALTER TABLE {$table} ALTER a TYPE int");
+            self::assertSame(1, $pool->execute($insert, [$refused]));
+            Observer::ask("DELETE FROM {$table}");
+            Observer::ask("ALTER TABLE {$table} ALTER a TYPE {$table}_positive");
+            self::assertSame(1, $pool->execute($insert, [1]));
+        }
+    }
+
     public function testAnErrorNamesADroppedTableAndNotAValueThatDidNotFit(): void
     {
         $pool = $this->pool(1);
