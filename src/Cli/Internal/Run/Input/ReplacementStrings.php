@@ -28,7 +28,7 @@ final class ReplacementStrings
     /** @var array<array-key, string> {@see Replacement::$part}, by replacement string: the value of key {.} is '.' */
     private readonly array $parts;
 
-    /** Whether positions such as {1} are replaced. As in GNU parallel, they are not if -I respells {}. */
+    /** Whether positions such as {1} are replaced. As in GNU parallel, they are not if -I respells {}, but {1.} is. */
     private readonly bool $hasPositions;
 
     /** @var array<array-key, int> position of each column, by name */
@@ -126,9 +126,9 @@ final class ReplacementStrings
             array_map(strval(...), array_keys($this->columns)),
             static fn(string $name): bool => str_contains($text, "{{$name}"),
         );
-        $positions = [...($this->hasPositions ? ['-?[1-9]\d{0,8}'] : []), ...array_map(self::quoted(...), $names)];
+        $position = '-?[1-9]\d{0,8}' . ($this->hasPositions ? '' : '(?=[/.])');
         $pattern = '~(' . implode('|', array_map(self::quoted(...), $spellings)) . ')'
-            . ($positions === [] ? '' : '|\{(' . implode('|', $positions) . ')(' . '//|/\.|/|\.|)\}') . '~';
+            . '|\{(' . implode('|', [$position, ...array_map(self::quoted(...), $names)]) . ')(//|/\.|/|\.|)\}~';
 
         return @preg_match($pattern, '') === false
             ? throw new UsageException('the replacement strings of the command are too long; give shorter ones')

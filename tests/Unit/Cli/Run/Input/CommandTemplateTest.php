@@ -398,6 +398,14 @@ final class CommandTemplateTest extends TestCase
         self::assertSame($expected, $template->command(['a', 'b'], 1, 1)->words()[1]);
     }
 
+    public function testPartsOfValuesAtPositionsAreReplacedIfBracesDoNotStandForTheValue(): void
+    {
+        $words = ['echo', '{1.} {1/} {1//} {1/.} {-1.} {1}'];
+        $template = CommandTemplate::fromWords($words, new ReplacementStrings(['' => ',,']));
+
+        self::assertSame('a/b b.c a b e {1}', $template->command(['a/b.c', 'e.f'], 1, 1)->words()[1]);
+    }
+
     public function testTheLogsTextIsTheSameInEverySlot(): void
     {
         $template = CommandTemplate::fromWords(['run --slot {%} {}']);
