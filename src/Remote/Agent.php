@@ -287,9 +287,9 @@ final class Agent implements Lifecycle, Statistics
     private function serve(Cancellation $stop, Cancellation $end): void
     {
         $backoff = new Backoff(0.1, factor: 2.0, maxDelay: self::MAX_RETRY_PAUSE, jitter: 0.5);
-        $formerOwner = null;
+        [$failures, $formerOwner, $failure] = [0, null, null];
         $engine = new EngineState($this->logger, $this->queue);
-        for ($failures = 0; !$stop->isRequested();) {
+        while (!$stop->isRequested()) {
             $run = new AgentRun(
                 $this->broker,
                 $this->queue,
@@ -331,7 +331,8 @@ final class Agent implements Lifecycle, Statistics
                 throw $failure;
             }
         }
-        $this->releaseLease($formerOwner, $engine); // the last release had no answer, or a failure had ended the run
+        // The last release had no answer. During an outage, a further request would only delay the end of the agent.
+        $this->releaseLease($failures > 1 || $failure instanceof LeaseLostException ? null : $formerOwner, $engine);
     }
 
     private function releaseLease(?string $owner, EngineState $engine): void

@@ -963,6 +963,28 @@ final class AgentTest extends TidyTestCase
         self::assertSame([2, 0], [$requests, $engine->queue('queue')->statistics()['agents']]);
     }
 
+    public function testAnAgentThatStopsDuringAnOutageDoesNotWaitForAFurtherRequest(): void
+    {
+        $broker = self::brokerLike(new MemoryBroker(new MemoryEngine()), 'renewLease', 'releaseLease');
+        $unavailable = BrokerUnavailableException::at('memory', 'no answer');
+        $broker->method('renewLease')->willThrowException($unavailable);
+        $requests = 0;
+        $broker->method('releaseLease')->willReturnCallback(
+            static function () use ($unavailable, &$requests, &$agent): never {
+                ++$requests;
+                /** @var Agent $agent */
+                $agent->kill();
+
+                throw $unavailable;
+            },
+        );
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $agent = new Agent($broker, 'queue', 2, $keys, createPool: fn(): Executor => $this->pool());
+        $agent->run();
+
+        self::assertSame(1, $requests);
+    }
+
     /** @param 'close'|'kill' $end */
     #[DataProvider('ends')]
     public function testAnAgentThatWasEndedBeforeItRanDoesNotRun(string $end): void
