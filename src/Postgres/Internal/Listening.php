@@ -28,6 +28,9 @@ final class Listening
     /** Number of pending notifications at which receiving pauses until the caller reads them. */
     private const MAX_PENDING_NOTIFICATIONS = 1_000;
 
+    /** Interval of reads in seconds. It limits how much too early {@see Reconnected::$since} is. */
+    private const READ_INTERVAL = 1.0;
+
     /** Maximum seconds before an attempt. A session that has lived longer is replaced immediately. */
     private const MAX_PAUSE = 5.0;
 
@@ -178,6 +181,7 @@ final class Listening
         }
         $this->followChannels($session);
         $this->isAnswered = true;
+        $this->readEvery(self::READ_INTERVAL, $session);
         $timeout = $this->sessionFactory->options->readTimeout;
         if ($timeout !== null) {
             $this->pingEvery($timeout, $session);
@@ -246,6 +250,17 @@ final class Listening
         \count($statements) === 1
             ? $session->query($statements[0], [], $this->cancellation)
             : $session->script(implode('; ', $statements), $this->cancellation);
+    }
+
+    /** Reads regularly, so that later bytes are known to have arrived after the last read that found none. */
+    private function readEvery(float $seconds, PipelinedSession $session): void
+    {
+        WeakTimer::after($seconds, $this, static function (self $self) use ($seconds, $session): void {
+            if ($self->session === $session && $session->isOpen()) {
+                $session->pipeline->receive();
+                $self->readEvery($seconds, $session);
+            }
+        });
     }
 
     /** Pings the server regularly, because the read timeout detects a lost connection only while an answer is due. */
@@ -323,7 +338,7 @@ final class Listening
         $this->pendingSince = $this->pending === [] ? $completeUntil : $this->pendingSince;
         $this->pending[] = $notification;
         if ($this->isAnswered && $this->session !== null && \count($this->pending) >= self::MAX_PENDING_NOTIFICATIONS) {
-            $this->workedAt ??= $this->session->pipeline->lastReceived;
+            $this->workedAt ??= $completeUntil;
             ++$this->pauseCount;
             $this->session->pipeline->pause(true);
         }
@@ -333,8 +348,8 @@ final class Listening
     private function onConnectionClosed(PipelinedSession $session, ?\Throwable $reason): void
     {
         if ($session === $this->session) {
-            // Notifications since the last received byte may be missing: a loss may be detected long after it happened.
-            $ago = (hrtime(true) - ($this->workedAt ?? $session->pipeline->lastReceived)) / 1e9;
+            // The last bytes may have waited in a blocked loop, and the connection may have been lost just after them.
+            $ago = (hrtime(true) - ($this->workedAt ?? $session->pipeline->completeUntil)) / 1e9;
             $since = new \DateTimeImmutable(\sprintf('@%.6F', microtime(true) - $ago));
             $this->reconnected = new Reconnected($since, $reason ?? ConnectionLostException::while('it was closed'));
             $this->changed->notify();

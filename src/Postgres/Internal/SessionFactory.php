@@ -252,7 +252,7 @@ final class SessionFactory
         $conformingStrings = $opened->parameters['standard_conforming_strings'] ?? 'on';
         $pipeline->conversation->mustWrite = $this->mustWrite;
         $pipeline->conversation->escapesWithBackslash = $conformingStrings === 'off';
-        $pipeline->receiveBytes($opened->leftover);
+        $pipeline->receiveBytes($opened->leftover, hrtime(true));
         $pipeline->onClose(
             static fn(?\Throwable $reason)
                 => $log->log($reason === null ? 'The connection is closed' : $reason->getMessage()),

@@ -12,6 +12,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\Group;
 use Revolt\EventLoop;
 use Spindle\Postgres\ConnectionLostException;
+use Spindle\Postgres\Notification;
 use Spindle\Postgres\PoolTimeoutException;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresLink;
@@ -260,6 +261,34 @@ final class SilentPeerTest extends TidyTestCase
 
         self::assertInstanceOf(Reconnected::class, $gap);
         self::assertLessThanOrEqual($lostAt, $gap->since);
+    }
+
+    public function testTheGapOfAListenerBeginsBeforeANotificationThatTheEndOfItsConnectionFollowsAtOnce(): void
+    {
+        $pool = new PostgresPool($this->options());
+        $loop = $pool->listen('lost');
+        $first = Async::run(static fn(): mixed => $loop->current());
+        $isListening = static fn(): bool => Cluster::ask(
+            "SELECT 1 FROM pg_stat_activity WHERE state = 'idle' AND query = 'LISTEN \"lost\"'",
+        ) !== [];
+        Eventually::holds($isListening, 'it listens');
+        $complete = new \DateTimeImmutable();
+        Cluster::ask("NOTIFY lost, '1'");
+        self::assertInstanceOf(Notification::class, $first->await());
+        $bytes = $this->proxy->passed(Direction::ToClient);
+        $this->proxy->closeAfter($bytes + \strlen("A....pidxlost\0002\0"), Direction::ToClient);
+        Cluster::ask("NOTIFY lost, '2'");
+        $loop->next();
+        self::assertInstanceOf(Notification::class, $loop->current());
+        $ago = (hrtime(true) - $this->proxy->lastPassed()) / 1e9;
+        $closedAt = new \DateTimeImmutable(\sprintf('@%.6F', microtime(true) - $ago));
+        $loop->next();
+        $gap = $loop->current();
+
+        self::assertInstanceOf(Reconnected::class, $gap);
+        self::assertGreaterThanOrEqual($complete, $gap->since);
+        self::assertLessThanOrEqual($closedAt, $gap->since);
+        $pool->kill();
     }
 
     /** @param \Closure(PostgresLink, \Closure(): void): mixed $work */

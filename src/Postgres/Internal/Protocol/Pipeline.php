@@ -45,10 +45,11 @@ final class Pipeline
     /** Time by hrtime() at which bytes were last received, or the connection was opened. */
     public int $lastReceived;
 
-    /** Time by hrtime() until which all bytes had been received before the last received ones. */
-    private int $completeUntil;
+    /** Time by hrtime(): the last received bytes, and bytes that they follow, had not arrived before it. */
+    public int $completeUntil;
 
-    private bool $hasReadAll = true;
+    /** Time by hrtime() before the last read that left no bytes unread. */
+    private int $drainedAt;
 
     /**
      * Time by hrtime() at which the read timeout starts, unless {@see $lastReceived} is later. A write restarts the
@@ -156,7 +157,7 @@ final class Pipeline
         );
         $this->mutexes = new \WeakMap();
         $this->endWaitsFor($this->copyMutex);
-        $this->lastReceived = $this->completeUntil = hrtime(true);
+        $this->lastReceived = $this->completeUntil = $this->drainedAt = hrtime(true);
         if (!$hasStreamBuffer) {
             stream_set_read_buffer($stream, 0);
         }
@@ -601,7 +602,7 @@ final class Pipeline
         return true;
     }
 
-    private function receive(): void
+    public function receive(): void
     {
         if ($this->endReason !== null || $this->endIfForked()) {
             return;
@@ -612,18 +613,21 @@ final class Pipeline
 
                 return;
             }
+            $startedAt = hrtime(true);
             $bytes = Warnings::readFast($this->stream, self::READ_BYTES);
             if ($bytes === '' || $bytes === false) {
                 if ($bytes === false || feof($this->stream)) {
                     $this->end(ConnectionLostException::while('the server closed it'));
                 }
-                $this->hasReadAll = true;
+                $this->drainedAt = $startedAt;
 
                 return;
             }
-            $this->completeUntil = $this->hasReadAll ? $this->lastReceived : $this->completeUntil;
-            $this->hasReadAll = !$this->hasStreamBuffer && \strlen($bytes) < self::READ_BYTES;
-            $this->receiveBytes($bytes);
+            $this->completeUntil = $this->drainedAt;
+            if (!$this->hasStreamBuffer && \strlen($bytes) < self::READ_BYTES) {
+                $this->drainedAt = $startedAt;
+            }
+            $this->receiveBytes($bytes, $startedAt);
             if (!$this->hasStreamBuffer) {
                 return;
             }
@@ -650,10 +654,11 @@ final class Pipeline
         }
     }
 
-    public function receiveBytes(#[\SensitiveParameter] string $bytes): void
+    /** @param int $time when the bytes were read, by hrtime() */
+    public function receiveBytes(#[\SensitiveParameter] string $bytes, int $time): void
     {
         $conversation = $this->conversation;
-        $this->lastReceived = hrtime(true);
+        $this->lastReceived = $time;
         $head = $conversation->head;
         try {
             $conversation->receive($bytes);

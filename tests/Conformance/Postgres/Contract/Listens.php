@@ -113,28 +113,34 @@ trait Listens
             }
         });
         foreach ([0, 1] as $round) {
-            $before = new \DateTimeImmutable();
-            self::terminate($this->awaitListener('news'));
+            $pid = $this->awaitListener('news');
+            $complete = new \DateTimeImmutable();
+            Observer::ask("NOTIFY news, 'first'");
             Eventually::holds(static function () use (&$received, $round): bool {
-                return \count($received) === 2 * $round + 1;
+                return \count($received) === 3 * $round + 1;
+            }, 'a notification arrives before the loss');
+            $before = new \DateTimeImmutable();
+            self::terminate($pid);
+            Eventually::holds(static function () use (&$received, $round): bool {
+                return \count($received) === 3 * $round + 2;
             }, 'the gap is shown');
-            $gap = $received[2 * $round];
+            $gap = $received[3 * $round + 1];
             self::assertInstanceOf(Reconnected::class, $gap);
             self::assertInstanceOf(ConnectionLostException::class, $gap->reason);
             self::assertSame('57P01', $gap->reason->sqlState);
-            self::assertGreaterThanOrEqual($before, $gap->since);
-            self::assertLessThanOrEqual(new \DateTimeImmutable(), $gap->since);
+            self::assertGreaterThanOrEqual($complete, $gap->since);
+            self::assertLessThanOrEqual($before, $gap->since);
             // When the gap is reported, the connection listens again.
             Observer::ask('NOTIFY news, ' . ($round === 0 ? "'more'" : "'last'"));
             Eventually::holds(static function () use (&$received, $round): bool {
-                return \count($received) === 2 * $round + 2;
+                return \count($received) === 3 * $round + 3;
             }, 'what is told then arrives');
         }
         $future->await();
 
         self::assertSame(
-            [Reconnected::class, Notification::class, Reconnected::class, Notification::class],
-            array_map(get_class(...), $received),
+            ['first', 'gap', 'more', 'first', 'gap', 'last'],
+            array_map(static fn(mixed $one): string => $one instanceof Notification ? $one->payload : 'gap', $received),
         );
     }
 
@@ -160,6 +166,47 @@ trait Listens
         );
     }
 
+    #[TestWith([false])]
+    #[TestWith([true])]
+    public function testAGapBeginsBeforeABlockOfTheEventLoopInWhichTheConnectionIsLost(bool $isNotified): void
+    {
+        $loop = $this->listener()->listen('news');
+        $reading = Async::run(static fn(): mixed => $loop->current());
+        $pid = $this->awaitListener('news');
+        $complete = new \DateTimeImmutable();
+        Observer::ask("NOTIFY news, 'first'");
+        $reading->await();
+        $before = new \DateTimeImmutable();
+        if ($isNotified) {
+            Observer::ask("NOTIFY news, 'second'");
+        }
+        self::terminate($pid);
+        Observer::ask("NOTIFY news, 'lost'");
+        do {
+            $loop->next();
+        } while ($loop->current() instanceof Notification);
+        $gap = $loop->current();
+
+        self::assertInstanceOf(Reconnected::class, $gap);
+        self::assertGreaterThanOrEqual($complete, $gap->since);
+        self::assertLessThanOrEqual($before, $gap->since);
+    }
+
+    public function testAGapAfterALongSilenceBeginsSoonBeforeTheLastBytes(): void
+    {
+        $loop = $this->listener()->listen('news');
+        $reading = Async::run(static fn(): mixed => $loop->current());
+        $pid = $this->awaitListener('news');
+        $silence = new \DateTimeImmutable();
+        $isLong = static fn(): bool => microtime(true) - (float) $silence->format('U.u') > 1.5;
+        Eventually::holds($isLong, 'the silence is longer than the interval of reads');
+        self::terminate($pid);
+        $gap = $reading->await();
+
+        self::assertInstanceOf(Reconnected::class, $gap);
+        self::assertGreaterThan($silence, $gap->since);
+    }
+
     /** @param bool $isReadBefore whether the loop has read all notifications before the connection is lost */
     #[TestWith([false])]
     #[TestWith([true])]
@@ -181,6 +228,11 @@ trait Listens
             Eventually::holds(static fn(): bool => \count(Observer::ask($isPinged)) === 1, 'the server has answered');
             self::meanwhile();
         }
+        $complete = new \DateTimeImmutable();
+        if ($isReadBefore) {
+            Observer::ask("NOTIFY news, 'last'");
+            $loop->next();
+        }
         $before = new \DateTimeImmutable();
         self::terminate($pid);
         self::meanwhile();
@@ -190,8 +242,8 @@ trait Listens
         $gap = $loop->current();
 
         self::assertInstanceOf(Reconnected::class, $gap);
-        self::assertSame($isReadBefore, $gap->since > $before);
-        self::assertLessThan(new \DateTimeImmutable(), $gap->since);
+        self::assertSame($isReadBefore, $gap->since > $complete);
+        self::assertLessThanOrEqual($before, $gap->since);
     }
 
     public function testTwoLoopsHearTheSame(): void
