@@ -216,13 +216,14 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         $this->pools->close();
         $unread = new ClosedException('the client was closed while no fiber read the body');
         // The timer also keeps the event loop running, which could otherwise end while this fiber waits.
-        $timer = EventLoop::repeat(self::UNREAD_CHECK_INTERVAL, fn() => $this->pools->failUnread($unread));
+        $loop = EventLoop::getDriver();
+        $timer = $loop->repeat(self::UNREAD_CHECK_INTERVAL, fn() => $this->pools->failUnread($unread));
         try {
             while ($this->runningCount > 0 || $this->pools->size() > 0) {
                 $this->closing->waitOrKill($cancellation, $this->kill(...));
             }
         } finally {
-            EventLoop::cancel($timer);
+            $loop->cancel($timer);
         }
         $this->pools->stopTimers();
     }

@@ -72,11 +72,12 @@ final class Condition
      */
     public function waitFor(float $seconds, ?Cancellation $cancellation = null): void
     {
-        $timer = EventLoop::delay($seconds, fn() => $this->notify());
+        $loop = EventLoop::getDriver();
+        $timer = $loop->delay($seconds, fn() => $this->notify());
         try {
             $this->wait($cancellation);
         } finally {
-            EventLoop::cancel($timer);
+            $loop->cancel($timer);
         }
     }
 

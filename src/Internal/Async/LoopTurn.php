@@ -13,11 +13,12 @@ final class LoopTurn
     public static function await(): void
     {
         $turn = new Condition();
-        $callbackId = EventLoop::defer(static fn() => $turn->notify());
+        $loop = EventLoop::getDriver();
+        $callbackId = $loop->defer(static fn() => $turn->notify());
         try {
             $turn->wait();
         } finally {
-            EventLoop::cancel($callbackId);
+            $loop->cancel($callbackId);
         }
     }
 }

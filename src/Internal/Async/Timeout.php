@@ -6,7 +6,7 @@ namespace Spindle\Internal\Async;
 
 use Amp\Cancellation;
 use Amp\CancelledException;
-use Revolt\EventLoop;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\WeakTimer;
 
 /**
@@ -19,10 +19,12 @@ final class Timeout implements Cancellation
 
     private static ?CancelledException $sharedException = null;
 
+    private readonly OwnLoop $loop;
     private readonly string $timer;
 
     public function __construct(float $seconds)
     {
+        $this->loop = new OwnLoop();
         $this->timer = WeakTimer::after(
             $seconds,
             $this,
@@ -32,7 +34,7 @@ final class Timeout implements Cancellation
 
     public function __destruct()
     {
-        EventLoop::cancel($this->timer);
+        $this->loop->cancel($this->timer);
     }
 
     private static function sharedException(): CancelledException

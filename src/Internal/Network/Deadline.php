@@ -131,16 +131,17 @@ final readonly class Deadline
         if ($left <= 0) {
             throw NetworkTimeoutException::waitingFor($for, $this->seconds);
         }
+        $loop = EventLoop::getDriver();
         $condition = new Condition();
         $watchers = $watch(static fn() => $condition->notify());
         if ($left < NumberRange::MAX_SECONDS) {
             $late = fn() => $condition->fail(NetworkTimeoutException::waitingFor($for, $this->seconds));
-            $watchers[] = EventLoop::delay($left, $late);
+            $watchers[] = $loop->delay($left, $late);
         }
         try {
             $condition->wait($this->cancellation);
         } finally {
-            array_map(EventLoop::cancel(...), $watchers);
+            array_map($loop->cancel(...), $watchers);
         }
     }
 

@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal;
 use Amp\Cancellation;
 use Amp\CancelledException;
 use Revolt\EventLoop;
-use Spindle\Internal\LoopCallback;
+use Spindle\Internal\OwnLoop;
 use Spindle\Postgres\ConnectionClosedException;
 
 /** Closes the session if a wait, for example for an answer to COMMIT, continues for SECONDS after a cancellation. */
@@ -20,6 +20,7 @@ final class CancellationLimit
 
     private bool $isExceeded = false;
 
+    private ?OwnLoop $loop = null;
     private ?string $timer = null;
 
     private function __construct(private readonly Session $session) {}
@@ -50,13 +51,14 @@ final class CancellationLimit
         } finally {
             $limit->isOver = true;
             $cancellation->unsubscribe($id);
-            LoopCallback::cancel($limit->timer);
+            $limit->loop?->cancel($limit->timer);
         }
     }
 
     private function start(): void
     {
         if (!$this->isOver) {
+            $this->loop = new OwnLoop();
             $this->timer = EventLoop::delay(self::SECONDS, function (): void {
                 $this->isExceeded = true;
                 $this->session->close();

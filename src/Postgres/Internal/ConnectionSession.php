@@ -322,14 +322,14 @@ final class ConnectionSession implements SessionLender
     {
         $this->ensureAccepts();
         if ($this->mutex->isLocked) {
-            $warning = EventLoop::unreference(EventLoop::delay(self::WARN_AFTER_SECONDS, $this->warnOfLongWait(...)));
+            $loop = EventLoop::getDriver();
+            $warning = $loop->unreference($loop->delay(self::WARN_AFTER_SECONDS, $this->warnOfLongWait(...)));
             try {
-                // The mutex is released immediately, because further statements may share the session with this
-                // statement. A later borrower waits in lock() until no shared statement is in progress.
+                // Further statements may share the session. A later borrower waits in lock() until all have ended.
                 $this->mutex->acquire($cancellation);
                 $this->mutex->release();
             } finally {
-                EventLoop::cancel($warning);
+                $loop->cancel($warning);
             }
         }
         $this->ensureUsable();

@@ -160,7 +160,8 @@ final class PendingRemoteCommand implements OutcomeReceiver
     {
         $this->isWanted = false;
         $timeout = $this->client->options->brokerRetryTimeout;
-        $timer = EventLoop::delay(QueueClient::CONFIRMATION_TIMEOUT, $this->abandonUnlessConfirmed(...));
+        $loop = EventLoop::getDriver();
+        $timer = $loop->delay(QueueClient::CONFIRMATION_TIMEOUT, $this->abandonUnlessConfirmed(...));
         for ($deadline = Clock::now() + $timeout; !$this->isOver();) {
             $this->client->cancel([$this->job->id]);
             $this->abandonUnlessConfirmed();
@@ -174,7 +175,7 @@ final class PendingRemoteCommand implements OutcomeReceiver
                 $this->fail(JobLostException::unanswered($this->job->id, $this->client->queue, $timeout));
             }
         }
-        EventLoop::cancel($timer);
+        $loop->cancel($timer);
     }
 
     /**

@@ -9,7 +9,6 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Clock;
-use Spindle\Internal\LoopCallback;
 use Spindle\Internal\OwnLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
@@ -251,7 +250,8 @@ final class SharedQueue implements LastRequests
 
     public function lookUpAll(): void
     {
-        LoopCallback::cancel($this->retryTimer);
+        $this->loop->cancel($this->retryTimer);
+        $this->retryTimer = null;
         if ($this->sendCancellations()) {
             $this->lookUp($this->waiters->jobIds());
         }
@@ -389,7 +389,8 @@ final class SharedQueue implements LastRequests
     private function updateLookupTimer(): void
     {
         if ($this->waiters->isEmpty()) {
-            LoopCallback::cancel($this->lookupTimer);
+            $this->loop->cancel($this->lookupTimer);
+            $this->lookupTimer = null;
         } else {
             $this->lookupTimer ??= EventLoop::repeat(self::LOOKUP_INTERVAL, $this->lookUpAll(...));
         }

@@ -49,6 +49,11 @@ final class ReplacedLoopTest extends TidyTestCase
         );
     }
 
+    public function testACallThatWaitsForAConnectionCancelsNoCallbacksOfTheNewEventLoop(): void
+    {
+        self::assertSame(200, Host::call(self::class . '::replaceLoopWhileOpening', timeout: 20));
+    }
+
     /** @return array<string, mixed> */
     public static function replaceLoop(string $dsn): array
     {
@@ -91,6 +96,32 @@ final class ReplacedLoopTest extends TidyTestCase
         $results['closed'] = $pool->isClosed();
 
         return [...$results, 'timers' => \count(array_filter($timers, EventLoop::isEnabled(...)))];
+    }
+
+    /** @return int number of callbacks that remain in the second loop */
+    public static function replaceLoopWhileOpening(): int
+    {
+        $silent = stream_socket_server('tcp://127.0.0.1:0');
+        \assert($silent !== false);
+        [, $port] = explode(':', (string) stream_socket_get_name($silent, false));
+        $pool = new PostgresPool("host=127.0.0.1 user=u port={$port}");
+        $call = async(static fn() => $pool->query('SELECT 1'));
+        EventLoop::repeat(0.01, static function () use ($pool): void {
+            $pool->statistics()['opening'] === 1 ? EventLoop::getDriver()->stop() : null;
+        });
+        EventLoop::run();
+        EventLoop::setDriver((new DriverFactory())->create());
+        $timers = [];
+        for ($i = 0; $i < 200; ++$i) {
+            $timers[] = EventLoop::unreference(EventLoop::delay(60, static fn() => null));
+        }
+        $pool->kill();
+        $call->ignore();
+        unset($pool, $call);
+        EventLoop::run();
+        gc_collect_cycles();
+
+        return \count(array_intersect($timers, EventLoop::getIdentifiers()));
     }
 
     /** @return list<string> the answer in the second loop, and the outcome of a call of the first loop */

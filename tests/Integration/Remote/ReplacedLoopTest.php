@@ -14,6 +14,8 @@ use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\SharesAnAgent;
 use Spindle\Tests\TidyTestCase;
 
+use function Amp\async;
+
 /** A {@see RedisBroker} can be used after EventLoop::setDriver() has replaced the event loop. */
 final class ReplacedLoopTest extends TidyTestCase
 {
@@ -25,6 +27,13 @@ final class ReplacedLoopTest extends TidyTestCase
         $arguments = [Redis::shared()->url(), self::$sharedQueue];
 
         self::assertSame([0, 7, 0, 8], Host::call(self::class . '::replaceLoop', $arguments, timeout: 20));
+    }
+
+    public function testAMapOfTheEarlierEventLoopCancelsNoCallbacksOfTheNewOne(): void
+    {
+        $arguments = [Redis::shared()->url(), 'without-agents-' . bin2hex(random_bytes(6))];
+
+        self::assertSame(200, Host::call(self::class . '::replaceLoopDuringMap', $arguments, timeout: 20));
     }
 
     /** @return list<mixed> */
@@ -42,5 +51,26 @@ final class ReplacedLoopTest extends TidyTestCase
         }
 
         return $results;
+    }
+
+    /** @return int number of callbacks that remain in the second loop */
+    public static function replaceLoopDuringMap(string $url, string $queue): int
+    {
+        $broker = new RedisBroker($url);
+        $executor = new RemoteExecutor($broker, $queue, self::keys());
+        $map = async(static fn() => iterator_to_array($executor->map([1], static fn(int $item): int => $item)));
+        EventLoop::repeat(0.01, static function () use ($broker, $queue): void {
+            $broker->statistics($queue)['waiting'] === 1 ? EventLoop::getDriver()->stop() : null;
+        });
+        EventLoop::run();
+        EventLoop::setDriver((new DriverFactory())->create());
+        $timers = [];
+        for ($i = 0; $i < 200; ++$i) {
+            $timers[] = EventLoop::unreference(EventLoop::delay(60, static fn() => null));
+        }
+        unset($map, $executor, $broker);
+        gc_collect_cycles();
+
+        return \count(array_intersect($timers, EventLoop::getIdentifiers()));
     }
 }

@@ -273,7 +273,8 @@ final class OriginPool
         }
         ++$this->waitingCount;
         // Keeps the event loop running, because the deadline's own timer does not.
-        $timer = EventLoop::repeat(self::KEEP_RUNNING_INTERVAL, static fn() => null);
+        $loop = EventLoop::getDriver();
+        $timer = $loop->repeat(self::KEEP_RUNNING_INTERVAL, static fn() => null);
         try {
             return $this->waiting->wait($cancellation, $this->waiting->wakeFirst(...), $this, $place);
         } catch (CancelledException $cancelled) {
@@ -283,7 +284,7 @@ final class OriginPool
                 ? NetworkTimeoutException::waitingFor(self::CONNECTION_USE, $this->options->acquireTimeout)
                 : $deadline->failureOf($cancelled, self::FREE_CONNECTION);
         } finally {
-            EventLoop::cancel($timer);
+            $loop->cancel($timer);
             --$this->waitingCount;
         }
     }

@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\CancellationCallbacks;
 use Spindle\Internal\Async\FiberTrace;
+use Spindle\Internal\OwnLoop;
 
 /** A cancellation that is requested once no fiber has used a connection of a pool for a number of seconds. */
 final class StallTimeout implements Cancellation
@@ -18,11 +19,13 @@ final class StallTimeout implements Cancellation
     /** Maximum interval of the checks, in seconds. The timeout may be INF or too long for a timer of the loop. */
     private const MAX_INTERVAL = 60.0;
 
+    private readonly OwnLoop $loop;
     private readonly string $timer;
 
     /** @param \Closure(): float $unusedSeconds returns the time since a fiber last used a connection; 0 during a use */
     public function __construct(float $seconds, \Closure $unusedSeconds)
     {
+        $this->loop = new OwnLoop();
         $begin = hrtime(true);
         $weak = \WeakReference::create($this);
         $check = static function () use ($seconds, $unusedSeconds, $begin, $weak): void {
@@ -35,7 +38,7 @@ final class StallTimeout implements Cancellation
 
     public function __destruct()
     {
-        EventLoop::cancel($this->timer);
+        $this->loop->cancel($this->timer);
     }
 
     private function request(): void

@@ -83,10 +83,11 @@ final class HostSearch
         if ($target === TargetSessionAttrs::PreferStandby) {
             $searches[] = $this->acceptUnsuitable(...);
         }
+        $loop = EventLoop::getDriver();
         try {
             $this->tryAll($searches, Deadline::in($this->options->connectTimeout, $cancellation));
         } finally {
-            EventLoop::cancel($this->endTimer ?? '');
+            $loop->cancel($this->endTimer ?? '');
         }
 
         return $this->session ?? throw $this->attempts->failure();

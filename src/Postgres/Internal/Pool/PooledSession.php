@@ -126,13 +126,14 @@ final class PooledSession
     /** Pings the session. Closes the session if no answer arrives within `$maxSeconds`, at most one second. */
     public function ping(float $maxSeconds): void
     {
-        $timer = EventLoop::delay(min($maxSeconds, self::PING_TIMEOUT), fn() => $this->session->close());
+        $loop = EventLoop::getDriver();
+        $timer = $loop->delay(min($maxSeconds, self::PING_TIMEOUT), fn() => $this->session->close());
         try {
             $this->session->ping();
         } catch (\Throwable) {
             $this->session->close();
         }
-        EventLoop::cancel($timer);
+        $loop->cancel($timer);
     }
 
     /**
@@ -144,16 +145,17 @@ final class PooledSession
     public function reset(): bool
     {
         $wasInTransaction = false;
+        $loop = EventLoop::getDriver();
         $timer = '';
         try {
             $this->session->settle();
             $wasInTransaction = $this->session->isOpen() && $this->session->transactionStatus() !== 'I';
-            $timer = EventLoop::delay(self::RESET_TIMEOUT, fn() => $this->session->close());
+            $timer = $loop->delay(self::RESET_TIMEOUT, fn() => $this->session->close());
             $this->session->reset();
         } catch (\Throwable) {
             $this->session->close();
         }
-        EventLoop::cancel($timer);
+        $loop->cancel($timer);
         $this->isExclusive = $this->needsReset = false;
 
         return $wasInTransaction;
