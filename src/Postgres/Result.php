@@ -120,7 +120,7 @@ final class Result implements \IteratorAggregate, \Countable
      */
     public function one(): ?array
     {
-        if ($this->rows?->count > 1) {
+        if (($this->rows->count ?? 0) > 1) {
             throw UnexpectedResultException::rows($this->count());
         }
         if ($this->columns === null || $this->rows === null) {
@@ -140,7 +140,7 @@ final class Result implements \IteratorAggregate, \Countable
      */
     public function value(): mixed
     {
-        if ($this->rows?->count > 1) {
+        if (($this->rows->count ?? 0) > 1) {
             throw UnexpectedResultException::rows($this->count());
         }
 

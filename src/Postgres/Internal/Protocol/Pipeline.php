@@ -512,8 +512,10 @@ final class Pipeline
 
     private function cancelTimers(): void
     {
-        $this->loop->cancel($this->readTimer);
-        $this->readTimer = null;
+        if ($this->readTimer !== null) {
+            $this->loop->cancel($this->readTimer);
+            $this->readTimer = null;
+        }
         $this->cancelling->cancelTimers($this->loop);
     }
 
