@@ -126,7 +126,7 @@ final class LauncherChild
         Signals::send($this->pid, self::SIGKILL);
     }
 
-    /** Blocks until the launcher has exited or was killed, then frees the process handle. */
+    /** Blocks until the launcher and its processes have ended, then frees the process handle. */
     public function close(): void
     {
         if (\is_resource($this->process)) {
@@ -263,23 +263,27 @@ final class LauncherChild
         return static fn() => pcntl_signal(\SIGCHLD, $handler);
     }
 
-    /** Waits for the exit. Sends SIGCONT to a stopped launcher. After the timeout, kills the launcher and its tree. */
+    /** Waits for the exit. Kills the launcher after a timeout. With exit code 0, the launcher has ended its tree. */
     private function awaitExit(): void
     {
         $deadline = hrtime(true) + self::CLOSE_TIMEOUT_NANOSECONDS;
         $pause = self::MIN_POLL_MICROSECONDS;
-        while (proc_get_status($this->process)['running']) {
+        $status = proc_get_status($this->process);
+        while ($status['running']) {
             if (hrtime(true) > $deadline) {
                 $this->kill();
-                $this->killTree();
 
-                return;
+                break;
             }
             if ($pause === self::MAX_POLL_MICROSECONDS && $this->state() === 'T') {
                 Signals::send($this->pid, self::SIGCONT);
             }
             usleep($pause);
             $pause = min(2 * $pause, self::MAX_POLL_MICROSECONDS);
+            $status = proc_get_status($this->process);
+        }
+        if ($status['exitcode'] !== 0) {
+            $this->killTree();
         }
     }
 }

@@ -167,6 +167,43 @@ final class LauncherDeathTest extends TidyTestCase
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testNoProcessIsLeftRunningWhenThePoolEndsBeforeItHasReadOfTheDeath(StartMethod $start): void
+    {
+        $ends = [
+            'closed' => static fn(CommandPool $pool) => $pool->close(),
+            'killed' => static fn(CommandPool $pool) => $pool->kill(),
+            'destroyed' => static fn(CommandPool $pool): bool => true,
+        ];
+        foreach ($ends as $how => $end) {
+            $pool = $this->pool($start);
+            $started = $pool->execute(Command::shell('setsid sleep 100 > /dev/null & echo $!'));
+            $background = (int) $started->stdout();
+            self::assertTrue(Processes::isAlive($background));
+            self::killLauncher();
+            $end($pool);
+            unset($pool);
+
+            self::assertFalse(Processes::isAlive($background), $how);
+        }
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
+    public function testNoProcessIsLeftRunningWhenALauncherDiesWhileItEndsItsProcesses(StartMethod $start): void
+    {
+        $pids = $this->path('pids');
+        $terminated = $this->path('terminated');
+        $killer = "trap ': > {$terminated}; kill -9 \$PPID' TERM; echo \$\$ >> {$pids}; while :; do sleep 0.01; done";
+        $pool = new CommandPool(2, 0, new CommandPoolOptions(gracePeriod: 20, startMethod: $start));
+        $run = Async::run(static fn(): CommandResult => $pool->execute(Command::shell($killer)));
+        $run->ignore();
+        Eventually::holds(static fn(): bool => \count(Text::lines($pids)) === 1, 'it has started');
+        $pool->kill();
+
+        self::assertFileExists($terminated);
+        self::assertSame([], array_filter(Text::numbersIn($pids), Processes::isAlive(...)));
+    }
+
+    #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testAtAnyMomentEachCommandEitherHasItsResultOrIsNamed(StartMethod $start): void
     {
         mt_srand(Scale::seed());
