@@ -14,6 +14,7 @@ use GuzzleHttp\Promise\PromiseInterface;
 use GuzzleHttp\Promise\TaskQueue;
 use GuzzleHttp\Promise\Utils as PromiseUtils;
 use GuzzleHttp\Psr7\LazyOpenStream;
+use GuzzleHttp\Psr7\Rfc3986;
 use GuzzleHttp\Psr7\Utils as StreamUtils;
 use GuzzleHttp\RequestOptions as Guzzle;
 use GuzzleHttp\TransferStats;
@@ -57,6 +58,7 @@ final class GuzzleHandler
         LazyOpenStream::class,
         PromiseUtils::class,
         RequestException::class,
+        Rfc3986::class,
         StreamUtils::class,
         TaskQueue::class,
         TransferStats::class,

@@ -48,7 +48,7 @@ final class SingleReader
     public static function refusal(): \LogicException
     {
         return new \LogicException(
-            'Another response sends this body. It can be read only once, or may have a stream filter. Create a new body',
+            'Another response sends this body. It can be read only once, or may have a filter. Create a new body',
         );
     }
 }
