@@ -7,8 +7,9 @@ namespace Spindle\Worker;
 use Spindle\SpindleException;
 
 /**
- * Thrown after close() or kill(), and in a fork of the executor's process. A task also fails with this exception if the
- * caller has left the loop over the results of map(), or the loop over the items of a generator task.
+ * Thrown after close() or kill(), in a fork of the executor's process, and in another event loop than that of the pool.
+ * A task also fails with this exception if the caller has left the loop over the results of map(), or the loop over the
+ * items of a generator task.
  */
 final class ExecutorClosedException extends \RuntimeException implements SpindleException
 {
@@ -68,6 +69,11 @@ final class ExecutorClosedException extends \RuntimeException implements Spindle
             'The executor was closed before the end of the input was reached. The results of all'
                 . ' values that were read have been yielded',
         );
+    }
+
+    public static function inOtherLoop(): self
+    {
+        return new self('EventLoop::setDriver() has replaced the event loop of this pool. Create another pool');
     }
 
     public static function forked(): self

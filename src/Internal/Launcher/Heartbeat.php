@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher;
 
 use Revolt\EventLoop;
+use Spindle\Internal\OwnLoop;
 
 /**
  * Decides when a launcher that does not answer pings counts as dead.
@@ -34,9 +35,12 @@ final class Heartbeat
 
     private int $unanswered = 0;
 
+    private readonly OwnLoop $loop;
+
     /** Creates a timer that calls {@see LauncherProcess::check()} once per second. {@see start()} enables the timer. */
     public function __construct(LauncherProcess $launcher)
     {
+        $this->loop = new OwnLoop();
         $weak = \WeakReference::create($launcher);
         $check = static fn() => $weak->get()?->check();
         $this->timerId = EventLoop::disable(EventLoop::unreference(EventLoop::repeat(self::CHECK_INTERVAL, $check)));
@@ -102,7 +106,7 @@ final class Heartbeat
     public function stop(): void
     {
         $this->isActive = true; // so that start() does nothing
-        EventLoop::cancel($this->timerId);
+        $this->loop->cancel($this->timerId);
     }
 
     private function start(): void

@@ -8,6 +8,7 @@ use Revolt\EventLoop;
 use Spindle\Internal\FrameReader;
 use Spindle\Internal\LoopCallback;
 use Spindle\Internal\MalformedFrameException;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\Warnings;
 use Spindle\LauncherException;
 
@@ -39,6 +40,8 @@ final class LauncherProcess
 
     private readonly Heartbeat $heartbeat;
 
+    private readonly OwnLoop $loop;
+
     /** @var array<array-key, string>|null environment in the last queued ENVIRONMENT frame; null before that */
     private ?array $environment = null;
 
@@ -68,6 +71,7 @@ final class LauncherProcess
         LauncherEvents $events,
     ) {
         $this->events = \WeakReference::create($events);
+        $this->loop = new OwnLoop();
         $this->child = LauncherChild::start($php, $startMethod, $temporaryFilePrefix);
         $this->ownerPid = (int) getmypid();
         $this->frames = new FrameReader(self::MAX_FRAME_BYTES);
@@ -182,9 +186,9 @@ final class LauncherProcess
             return;
         }
         $this->isClosed = true;
-        EventLoop::cancel($this->readCallbackId);
+        $this->loop->cancel($this->readCallbackId);
         $this->heartbeat->stop();
-        LoopCallback::cancel($this->writeCallbackId);
+        $this->loop->cancel($this->writeCallbackId);
         if ($this->belongsToThisProcess()) {
             $this->sendEnd();
         }

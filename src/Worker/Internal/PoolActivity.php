@@ -7,6 +7,7 @@ namespace Spindle\Worker\Internal;
 use Amp\Cancellation;
 use Revolt\EventLoop;
 use Spindle\Internal\Async\FiberQueue;
+use Spindle\Internal\OwnLoop;
 use Spindle\Worker\ExecutorClosedException;
 
 /**
@@ -43,7 +44,10 @@ final class PoolActivity
     private readonly FiberQueue $waiting;
 
     /** Timer that keeps the loop running while work is open, and notices that this process is a fork. */
-    private readonly string $loopTimer;
+    private ?string $loopTimer = null;
+
+    /** Loop in which the pool was first used; null before. */
+    private ?OwnLoop $loop = null;
 
     /** Whether $loopTimer is enabled. When the timer fires without open work, it is disabled. */
     private bool $ticks = false;
@@ -61,13 +65,23 @@ final class PoolActivity
         $this->ownerPid = (int) getmypid();
         $this->sources = [$submissions->id() => $submissions];
         $this->waiting = new FiberQueue();
-        $weak = \WeakReference::create($this);
-        $tick = static function (string $timer) use ($weak): void {
-            $activity = $weak->get();
-            $activity === null ? EventLoop::cancel($timer) : $activity->tick();
-        };
-        $timer = EventLoop::unreference(EventLoop::repeat(self::FORK_CHECK_INTERVAL, $tick));
-        $this->loopTimer = EventLoop::disable($timer);
+    }
+
+    /** Returns whether EventLoop::setDriver() has replaced the loop that receives the outcomes. */
+    public function isInOtherLoop(): bool
+    {
+        return $this->loop?->isCurrent() === false;
+    }
+
+    /** @throws ExecutorClosedException */
+    public function mustBeOpen(): void
+    {
+        if ($this->isClosed) {
+            throw ExecutorClosedException::closed();
+        }
+        if ($this->isInOtherLoop()) {
+            throw ExecutorClosedException::inOtherLoop();
+        }
     }
 
     public function add(MapRun $run): void
@@ -128,6 +142,9 @@ final class PoolActivity
      */
     public function close(?Cancellation $cancellation): void
     {
+        if (!$this->isClosed) {
+            $this->mustBeOpen();
+        }
         $this->isClosed = true;
         foreach ($this->sources as $source) {
             $source->close();
@@ -158,10 +175,12 @@ final class PoolActivity
 
     public function updateLoopReference(): void
     {
-        if ($this->ended) {
+        if ($this->ended || $this->isInOtherLoop()) {
             return;
         }
         if ($this->isBusy()) {
+            $this->loop ??= new OwnLoop();
+            $this->loopTimer ??= $this->createTimer();
             if (!$this->ticks) {
                 $this->ticks = true;
                 EventLoop::enable($this->loopTimer);
@@ -169,7 +188,9 @@ final class PoolActivity
             EventLoop::reference($this->loopTimer);
             self::$busy[spl_object_id($this)] = $this;
         } else {
-            EventLoop::unreference($this->loopTimer);
+            if ($this->loopTimer !== null) {
+                EventLoop::unreference($this->loopTimer);
+            }
             unset(self::$busy[spl_object_id($this)]);
         }
     }
@@ -201,8 +222,10 @@ final class PoolActivity
             return;
         }
         $this->ended = true;
-        EventLoop::cancel($this->loopTimer);
-        $this->timeouts->close();
+        $this->loop?->cancel($this->loopTimer);
+        if (!$this->isInOtherLoop()) {
+            $this->timeouts->close();
+        }
         unset(self::$busy[spl_object_id($this)]);
         $failure === null ? $this->waiting->wakeAll() : $this->waiting->failAll($failure);
     }
@@ -231,13 +254,23 @@ final class PoolActivity
         return $this->submissions->openCount === 0;
     }
 
-    private function tick(): void
+    private function createTimer(): string
+    {
+        $weak = \WeakReference::create($this);
+
+        return EventLoop::repeat(self::FORK_CHECK_INTERVAL, static function (string $timer) use ($weak): void {
+            $activity = $weak->get();
+            $activity === null ? EventLoop::cancel($timer) : $activity->tick($timer);
+        });
+    }
+
+    private function tick(string $timer): void
     {
         if ($this->isInFork()) {
             $this->pool->failInFork();
         } elseif (!$this->isBusy()) {
             $this->ticks = false;
-            EventLoop::disable($this->loopTimer);
+            EventLoop::disable($timer);
         }
     }
 }

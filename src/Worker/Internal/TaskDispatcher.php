@@ -17,6 +17,7 @@ use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\Async\OneShot;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\Preload;
 use Spindle\Internal\ReportDelivery;
 use Spindle\LauncherException;
@@ -92,6 +93,7 @@ final class TaskDispatcher implements PoolEvents
             ValuePath::class,
             DetachedCall::class,
             OneShot::class,
+            OwnLoop::class,
             Submission::class,
             SharedFlags::class,
             WorkerListener::class,
@@ -143,9 +145,7 @@ final class TaskDispatcher implements PoolEvents
     /** @throws ExecutorClosedException */
     public function mustBeOpen(): void
     {
-        if ($this->activity->isClosed) {
-            throw ExecutorClosedException::closed();
-        }
+        $this->activity->mustBeOpen();
     }
 
     public function submit(Submission $submission, ?Cancellation $cancellation): void
@@ -274,7 +274,8 @@ final class TaskDispatcher implements PoolEvents
         if ($this->activity->isClosed) {
             return;
         }
-        $isInUse = $this->submissions->openCount > 0 || $this->workers->hasReader();
+        $isInUse = !$this->activity->isInOtherLoop()
+            && ($this->submissions->openCount > 0 || $this->workers->hasReader());
         $isInUse ? $this->activity->release() : $this->kill(true, ExecutorClosedException::destroyed());
     }
 

@@ -7,8 +7,8 @@ namespace Spindle\Worker\Internal;
 use Revolt\EventLoop;
 use Spindle\Internal\FrameHandler;
 use Spindle\Internal\FrameReader;
-use Spindle\Internal\LoopCallback;
 use Spindle\Internal\MalformedFrameException;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\Warnings;
 use Spindle\Worker\ResultBudget;
 
@@ -49,6 +49,8 @@ final class WorkerLink implements FrameHandler
     /** @var (\Closure(?string): mixed)|null called at the end of the connection; receives a protocol error or null */
     private ?\Closure $onEnd = null;
 
+    private readonly OwnLoop $loop;
+
     /** @var (\Closure(): void)|null called when PHP destroys the open link, see {@see WorkerEvents::destroyed()} */
     public ?\Closure $onDestroyed = null;
 
@@ -56,6 +58,7 @@ final class WorkerLink implements FrameHandler
     public function __construct(private readonly mixed $stream, int $maxFrameBytes)
     {
         $this->ownerPid = (int) getmypid();
+        $this->loop = new OwnLoop();
         stream_set_blocking($stream, false);
         stream_set_read_buffer($stream, 0);
         stream_set_write_buffer($stream, 0);
@@ -140,8 +143,8 @@ final class WorkerLink implements FrameHandler
         $this->closed = true;
         $this->unsent = [];
         $this->release();
-        EventLoop::cancel($this->reading);
-        LoopCallback::cancel($this->writing);
+        $this->loop->cancel($this->reading);
+        $this->loop->cancel($this->writing);
         fclose($this->stream);
     }
 

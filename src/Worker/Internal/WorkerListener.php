@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
-use Spindle\Internal\LoopCallback;
 use Spindle\Internal\LoopLimit;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
 use Spindle\Worker\WorkerStartException;
@@ -46,6 +46,8 @@ final class WorkerListener
     /** @var resource */
     private readonly mixed $socket;
     private readonly string $accepting;
+
+    private readonly OwnLoop $loop;
 
     /** @var array<int, array{WorkerLink, string, int}> by id, oldest first: link, timer, hrtime() of the arrival */
     private array $strangers = [];
@@ -97,6 +99,7 @@ final class WorkerListener
         stream_set_blocking($socket, false);
         $weak = \WeakReference::create($this);
         $accept = static fn() => $weak->get()?->accept();
+        $this->loop = new OwnLoop();
         $this->accepting = EventLoop::unreference(EventLoop::onReadable($socket, $accept));
     }
 
@@ -116,8 +119,8 @@ final class WorkerListener
 
     public function close(): void
     {
-        EventLoop::cancel($this->accepting);
-        LoopCallback::cancel($this->pauseTimer);
+        $this->loop->cancel($this->accepting);
+        $this->loop->cancel($this->pauseTimer);
         foreach (array_keys($this->strangers) as $id) {
             $this->removeStranger($id)?->close();
         }

@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Revolt\EventLoop;
 use Spindle\Internal\IsolatedCall;
-use Spindle\Internal\LoopCallback;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\Warnings;
 use Spindle\Internal\WeakTimer;
 use Spindle\Worker\WorkerPoolOptions;
@@ -24,6 +24,8 @@ final class Workers implements WorkerEvents
     private int $endingCount = 0;
     private int $lastId = 0;
     private ?string $idleTimer = null;
+
+    private ?OwnLoop $loop = null;
 
     private ?string $stopTimer = null;
     private bool $closed = false;
@@ -123,6 +125,7 @@ final class Workers implements WorkerEvents
 
     public function start(int $count): void
     {
+        $this->loop ??= new OwnLoop();
         try {
             for (; $count > 0 && !$this->closed; --$count) { // the logger may have closed the pool
                 $group = $this->group();
@@ -183,10 +186,12 @@ final class Workers implements WorkerEvents
     public function close(bool $readsOutput = false): void
     {
         $this->closed = true;
-        $this->backoff->endPause();
+        if ($this->loop?->isCurrent() === true) {
+            $this->backoff->endPause();
+        }
         $this->onEmpty = null;
-        LoopCallback::cancel($this->idleTimer);
-        LoopCallback::cancel($this->stopTimer);
+        $this->loop?->cancel($this->idleTimer);
+        $this->loop?->cancel($this->stopTimer);
         $workers = $this->all;
         $this->all = [];
         foreach ($workers as $worker) {
@@ -322,7 +327,9 @@ final class Workers implements WorkerEvents
     {
         $worker->group->startup->forget($worker);
         $this->endingCount -= $worker->isEnding ? 1 : 0;
-        array_map(EventLoop::cancel(...), $worker->timers);
+        foreach ($worker->timers as $timer) {
+            $this->loop?->cancel($timer);
+        }
         $worker->link?->close();
         $worker->link = null; // breaks a cycle, so that PHP frees both now: the link's callbacks refer to the worker
         if ($worker->sharedFlags === null) {
