@@ -22,6 +22,9 @@ final class ProcessTree
     /** Maximum searches by one {@see findStable()}, because any new process of the system causes another search. */
     private const MAX_SEARCHES = 4;
 
+    /** Maximum further reads of an environment that is empty, with pauses of 0.1 ms. */
+    private const MAX_READS = 500;
+
     /**
      * Returns the live processes of all jobs, including the jobs' own processes, but no zombies. Without /proc, returns
      * the jobs' own processes.
@@ -124,14 +127,32 @@ final class ProcessTree
     /** @return array{string, int, int, int, int}|null state, parent, process group, session, start (clock ticks) */
     private static function stat(int $pid): ?array
     {
+        $fields = self::fields($pid);
+
+        return $fields === null
+            ? null
+            : [$fields[0], (int) $fields[1], (int) $fields[2], (int) $fields[3], (int) $fields[19]];
+    }
+
+    /** @return non-empty-list<string>|null fields of /proc/PID/stat from the state on */
+    private static function fields(int $pid): ?array
+    {
         $stat = Files::read("/proc/{$pid}/stat");
         if ($stat === false || $stat === '') { // '' if the process ended after the file was opened
             return null;
         }
-        // Skips the name of the program. The name is in parentheses, and may itself contain parentheses.
-        $fields = explode(' ', substr($stat, (int) strrpos($stat, ')') + 2));
 
-        return [$fields[0], (int) $fields[1], (int) $fields[2], (int) $fields[3], (int) $fields[19]];
+        // Skips the name of the program. The name is in parentheses, and may itself contain parentheses.
+        return explode(' ', substr($stat, (int) strrpos($stat, ')') + 2));
+    }
+
+    /** Returns whether a process has an environment, or will have one after its exec. Kernel threads have no memory. */
+    private static function hasEnvironment(int $pid): bool
+    {
+        $fields = self::fields($pid);
+        [$memory, $start, $end] = [$fields[20] ?? '0', $fields[47] ?? '0', $fields[48] ?? '0'];
+
+        return $memory !== '0' && ($end === '0' || $start !== $end);
     }
 
     private static function newest(): string
@@ -149,7 +170,13 @@ final class ProcessTree
 
     private static function jobOfMarker(int $pid, string $token): ?int
     {
-        $environment = Files::read("/proc/{$pid}/environ");
+        $file = "/proc/{$pid}/environ";
+        $environment = Files::read($file);
+        // The file is empty for a moment when the process executes another program.
+        for ($reads = 0; $environment === '' && $reads < self::MAX_READS && self::hasEnvironment($pid); ++$reads) {
+            usleep(100);
+            $environment = Files::read($file);
+        }
         $marker = "\0" . LauncherProtocol::MARKER . "={$token}.";
         $at = $environment === false ? false : strpos("\0{$environment}", $marker);
 
