@@ -95,6 +95,11 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
         );
     }
 
+    public static function inOtherLoop(): self
+    {
+        return new self('EventLoop::setDriver() has replaced the event loop of this pool. Create another pool');
+    }
+
     public static function closed(): self
     {
         return new self('The pool was closed and accepts no more commands. Create another CommandPool for them');

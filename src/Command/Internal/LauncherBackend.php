@@ -10,6 +10,7 @@ use Spindle\Command\StreamException;
 use Spindle\Internal\Clock;
 use Spindle\Internal\Launcher\LauncherEvents;
 use Spindle\Internal\Launcher\LauncherProtocol;
+use Spindle\Internal\OwnLoop;
 use Spindle\LauncherException;
 
 /**
@@ -28,6 +29,9 @@ final class LauncherBackend implements CommandBackend
 
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
+
+    /** Loop in which the pool was first used, and which its launchers need; null before. */
+    private ?OwnLoop $loop = null;
 
     /** Time of {@see Clock} at which all launchers were first exhausted. An exit of a command sets the time to null. */
     private ?float $exhaustedSince = null;
@@ -48,6 +52,10 @@ final class LauncherBackend implements CommandBackend
 
     public function prepare(): void
     {
+        $this->loop ??= new OwnLoop();
+        if (!$this->loop->isCurrent()) {
+            throw LauncherException::inOtherLoop();
+        }
         $this->launchers->prepare($this->concurrency);
     }
 

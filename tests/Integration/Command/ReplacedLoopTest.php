@@ -1,0 +1,75 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Integration\Command;
+
+use PHPUnit\Framework\Attributes\TestWith;
+use Revolt\EventLoop;
+use Revolt\EventLoop\DriverFactory;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\LauncherException;
+use Spindle\Tests\Host;
+use Spindle\Tests\TidyTestCase;
+
+/** EventLoop::setDriver() may replace the event loop of a {@see CommandPool}. */
+final class ReplacedLoopTest extends TidyTestCase
+{
+    private const REFUSAL = 'EventLoop::setDriver() has replaced the event loop of this pool. Create another pool';
+
+    /** @param list<string> $expected */
+    #[TestWith([false, ['a', 'a', 'closed']])]
+    #[TestWith([true, [self::REFUSAL, self::REFUSAL, 'closed']])]
+    public function testAPoolWorksInItsFirstLoopAndRefusesCommandsInAnother(bool $isUsed, array $expected): void
+    {
+        self::assertSame(
+            ['outcomes' => $expected, 'timers' => 30],
+            Host::call(self::class . '::replaceLoop', [$isUsed], timeout: 20),
+        );
+    }
+
+    /** @return array<string, mixed> */
+    public static function replaceLoop(bool $isUsed): array
+    {
+        $pool = new CommandPool(1);
+        $echo = Command::of('printf', 'a');
+        if ($isUsed) {
+            $pool->execute($echo);
+        }
+        EventLoop::delay(0, EventLoop::getDriver()->stop(...));
+        EventLoop::run();
+        EventLoop::setDriver((new DriverFactory())->create());
+        $timers = [];
+        for ($i = 0; $i < 30; ++$i) { // callbacks of the earlier loop have the same ids
+            $timers[] = EventLoop::unreference(EventLoop::delay(60, static fn() => null));
+        }
+        $outcomes = [];
+        foreach ([
+            static fn(): string => $pool->execute($echo)->stdout(),
+            static function () use ($pool, $echo): string {
+                foreach ($pool->run([$echo]) as $result) {
+                    return $result->stdout();
+                }
+
+                return '';
+            },
+            static function () use ($pool): string {
+                $pool->close();
+
+                return 'closed';
+            },
+        ] as $call) {
+            try {
+                $outcomes[] = $call();
+            } catch (LauncherException $refusal) {
+                $outcomes[] = $refusal->getMessage();
+            }
+        }
+        unset($pool, $call);
+        gc_collect_cycles();
+        $isLeft = static fn(string $id): bool => \in_array($id, EventLoop::getIdentifiers(), true);
+
+        return ['outcomes' => $outcomes, 'timers' => \count(array_filter($timers, $isLeft))];
+    }
+}
