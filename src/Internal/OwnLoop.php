@@ -31,7 +31,7 @@ final readonly class OwnLoop
         return $this->loop->get() === EventLoop::getDriver();
     }
 
-    /** Cancels a callback of this loop. A fork does not change an earlier loop, which it shares with its parent. */
+    /** Cancels a callback of this loop. Does nothing in a fork with another loop: the parent may still use this one. */
     public function cancel(?string $id): void
     {
         if ($id !== null && ($this->ownerPid === getmypid() || $this->isCurrent())) {

@@ -8,10 +8,10 @@ use Spindle\Internal\Excerpt;
 use Spindle\SpindleException;
 
 /**
- * A task with its argument has more bytes than {@see RemoteOptions::$maxPayloadBytes} or the engine allows, and was not
- * sent. For a command that is too large, the message is in the `$error` of its result instead.
+ * Thrown when a task with its argument has more bytes than {@see RemoteOptions::$maxPayloadBytes} or the engine allows.
+ * Such a task is not sent. If a command is too large, the `$error` of its result has the message instead.
  *
- * A task that was sent also fails with this exception if it is too large for the memory_limit of the agents.
+ * A task also fails with this exception after it was sent, if it is too large for the memory_limit of the agents.
  */
 final class PayloadTooLargeException extends \RuntimeException implements SpindleException
 {

@@ -29,7 +29,7 @@ final class Launcher implements LauncherEvents
      */
     public int $largestShare = 0;
 
-    /** Number of bytes of a command's input that this process may have sent without an acknowledgement. */
+    /** Maximum bytes of a command's input that this process sends before the launcher acknowledges them. */
     public int $inputWindow = LauncherProtocol::INPUT_WINDOW;
 
     public bool $isReady = false;
@@ -139,7 +139,7 @@ final class Launcher implements LauncherEvents
     }
 
     /**
-     * Returns how many bytes of each running command this process keeps, so that the bytes of all commands fit.
+     * Returns the maximum bytes that this process keeps for each running command, so that all commands fit in memory.
      *
      * @param int $copies number of times that a byte can be in memory
      */

@@ -48,7 +48,7 @@ final class GuzzleHandler
     /** Guzzle's exception for a failure after the head of the response has arrived. Guzzle 7 has no such class. */
     private const FAILURE_WITH_RESPONSE = 'GuzzleHttp\Exception\ResponseTransferException';
 
-    /** Classes of requests. Loading a class needs a file descriptor, and perhaps none is free later. */
+    /** Classes that requests need. They are loaded early, because loading fails while no file descriptor is free. */
     private const PRELOADED = [
         AdapterTls::class,
         ConnectException::class,

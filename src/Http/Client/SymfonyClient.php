@@ -69,7 +69,7 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
         \STREAM_CRYPTO_METHOD_TLSv1_2_CLIENT,
     ];
 
-    /** Classes of requests. Loading a class needs a file descriptor, and perhaps none is free later. */
+    /** Classes that requests need. They are loaded early, because loading fails while no file descriptor is free. */
     private const PRELOADED = [
         AdapterTls::class,
         AmpTimeoutException::class,

@@ -7,9 +7,9 @@ namespace Spindle\Internal\Async;
 use Revolt\EventLoop;
 
 /**
- * Runs steps, such as those of a generator, in one fiber. So the steps share fiber-local values. If one step acquires a
- * connection of a PostgresPool, later steps can run statements even while the pool is being closed. Then the pool still
- * accepts statements of fibers that hold a connection.
+ * Runs steps, such as those of a generator, in one fiber. So the steps share fiber-local values. For example, a
+ * PostgresPool that is being closed still accepts statements of a fiber that holds a connection. So if one step has
+ * acquired a connection, later steps can run statements.
  */
 final class Coroutine
 {

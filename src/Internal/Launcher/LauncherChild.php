@@ -263,7 +263,7 @@ final class LauncherChild
         return static fn() => pcntl_signal(\SIGCHLD, $handler);
     }
 
-    /** Waits for the exit. Kills the launcher after a timeout. With exit code 0, the launcher has ended its tree. */
+    /** Waits for the exit. Kills the launcher after a timeout. Kills its processes unless its exit code is 0. */
     private function awaitExit(): void
     {
         $deadline = hrtime(true) + self::CLOSE_TIMEOUT_NANOSECONDS;

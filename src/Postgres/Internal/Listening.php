@@ -28,7 +28,7 @@ final class Listening
     /** Number of pending notifications at which receiving pauses until the caller reads them. */
     private const MAX_PENDING_NOTIFICATIONS = 1_000;
 
-    /** Interval of reads in seconds. It limits how much too early {@see Reconnected::$since} is. */
+    /** Seconds between two reads. A longer interval would make {@see Reconnected::$since} earlier than necessary. */
     private const READ_INTERVAL = 1.0;
 
     /** Maximum seconds before an attempt. A session that has lived longer is replaced immediately. */
@@ -252,7 +252,7 @@ final class Listening
             : $session->script(implode('; ', $statements), $this->cancellation);
     }
 
-    /** Reads regularly, so that later bytes are known to have arrived after the last read that found none. */
+    /** Reads regularly. A read that finds no bytes proves that the bytes of later reads arrived after this read. */
     private function readEvery(float $seconds, PipelinedSession $session): void
     {
         WeakTimer::after($seconds, $this, static function (self $self) use ($seconds, $session): void {

@@ -131,7 +131,7 @@ final class StoredItems
         );
     }
 
-    /** Throws if the caller or the executor has ended the reading. Drops the remaining items. */
+    /** Throws if the caller has cancelled the task or the executor has ended it, even if items were not yielded yet. */
     private function throwIfEnded(): void
     {
         $failure = $this->failure;

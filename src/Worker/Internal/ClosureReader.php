@@ -42,7 +42,7 @@ final class ClosureReader
         foreach ($functions as $at) {
             $closure = $this->closure($at);
             if ($closure !== null) {
-                // PHP reports the second line if the closure is an argument, because `function` may name a parameter.
+                // If the closure is an argument, PHP reports the next token's line: `function:` would name a parameter.
                 foreach (array_unique([$this->tokens[$at]->line, $this->tokens[$at + 1]->line]) as $line) {
                     $closures[$line][] = $closure;
                 }

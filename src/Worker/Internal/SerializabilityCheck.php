@@ -27,8 +27,8 @@ final class SerializabilityCheck
 
     /**
      * Value of $deepest if serialize() calls a Serializable::serialize() method. If that method itself calls
-     * serialize(), both calls must share one table of repeated objects. With {@see SerializeLock}, they would have two
-     * tables, so it is not used.
+     * serialize(), both calls must share one table of repeated objects. {@see SerializeLock} would give them two
+     * tables. So {@see ValueSerializer} does not hold the lock for such values.
      */
     public const MAY_SHARE = \PHP_INT_MAX;
 
@@ -173,7 +173,7 @@ final class SerializabilityCheck
         }
     }
 
-    /** Checks only the depth of an object that implements Serializable: the class itself decides what is serialized. */
+    /** Checks the depth of a Serializable object, and calls serialize(). The class decides what is serialized. */
     private function checkDepth(object $value, string $path, int $depth): void
     {
         foreach ((array) $value as $name => $item) {

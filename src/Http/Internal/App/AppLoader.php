@@ -112,7 +112,7 @@ final class AppLoader
         }
     }
 
-    /** Returns whether the code of the file, and not a closure that it returned, answers a request. */
+    /** Returns whether code of the file failed while it answered a request. A closure that it returned is ignored. */
     private static function isInAnswer(\Throwable $failure): bool
     {
         $isInAnswer = $failure instanceof UnsupportedFunctionException;

@@ -49,7 +49,7 @@ final class OriginPools
 {
     private const IDLE_CHECK_INTERVAL = 1.0;
 
-    /** Classes of requests. Loading a class needs a file descriptor, and perhaps none is free later. */
+    /** Classes that requests need. They are loaded early, because loading fails while no file descriptor is free. */
     private const PRELOADED = [
         BadMessageException::class,
         Call::class,

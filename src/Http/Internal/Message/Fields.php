@@ -69,7 +69,7 @@ final class Fields
     }
 
     /**
-     * Refuses names within a value: they belong to options of another client, such as `query` of Guzzle.
+     * Refuses arrays with string keys as values. Such arrays are options of another client, such as Guzzle's `query`.
      *
      * @param array<array-key, mixed> $headers
      *

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Sapi;
 
 /**
- * Calls functions at the end of a script. After exit() in a shutdown function, PHP calls no other shutdown functions.
- * But PHP removes global variables, and so closes a stream of this class. Then {@see stream_close()} does the rest. A
- * destructor could not do that: before PHP 8.4, destructors can't switch fibers.
+ * Calls functions at the end of a script, even after exit() in a shutdown function, which prevents later ones. In both
+ * cases, PHP removes the global variables, and so closes a stream of this class. {@see stream_close()} then calls the
+ * remaining functions. A destructor could not call them, because destructors can't switch fibers before PHP 8.4.
  */
 final class ScriptEnd
 {
@@ -45,7 +45,7 @@ final class ScriptEnd
 
     /**
      * @param \Closure(): void $answer called once, before shutdown functions of the application
-     * @param \Closure(): void $work called after all shutdown functions, and again after that
+     * @param \Closure(): void $work called after all shutdown functions, and again when PHP closes the stream
      */
     public function begin(\Closure $answer, \Closure $work): void
     {

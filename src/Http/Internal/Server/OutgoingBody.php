@@ -78,7 +78,7 @@ final class OutgoingBody
         if ($this->isSent && $isOfOther) {
             throw SingleReader::refusal();
         }
-        $this->length = $isOfOther && $this->seekable // then, length() would seek while the other response is sent
+        $this->length = $isOfOther && $this->seekable // length() would seek a stream that the other response reads
             ? null
             : ResponseWriter::length($response, $this->stream, $head);
         $this->chunked = $this->length === null && $head->version !== '1.0';

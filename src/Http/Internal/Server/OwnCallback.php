@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Server;
 
 use Revolt\EventLoop;
 
-/** Callbacks of the event loop that belong to the process which has created them. A fork inherits them. */
+/** Creates callbacks of the event loop that run only in the process that created them, and not in its forks. */
 final class OwnCallback
 {
     /** Returns a callback that calls another one in this process, and {@see handOver()} in a fork. */
@@ -19,7 +19,7 @@ final class OwnCallback
         };
     }
 
-    /** Kills this fork unless it has its own server. Leaves the events of a callback to the parent process. */
+    /** Disables a callback, whose events are for the parent process. Kills this fork unless it has its own server. */
     public static function handOver(string $id): void
     {
         EventLoop::disable($id);

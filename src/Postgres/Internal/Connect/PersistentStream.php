@@ -25,7 +25,7 @@ final class PersistentStream
     /** @var array<string, true> names of the reserved streams */
     private static array $reserved = [];
 
-    /** @var array<string, resource> streams that wait for the next request, by name, so that a fork can find them */
+    /** @var array<string, resource> streams for the next request; get_resources() of a fork omits unreferenced ones */
     private static array $waiting = []; // @phpstan-ignore property.onlyWritten
 
     /** Name of the stream, unique in this process and not secret. PHP finds the stream by an address with this name. */

@@ -48,7 +48,7 @@ final class EncodedRows
     }
 
     /**
-     * Decodes and returns the first values of the first row: one value for each key. There must be a row.
+     * Decodes the first row, and returns one value for each key. Further values of the row are ignored.
      *
      * @template K of array-key
      *

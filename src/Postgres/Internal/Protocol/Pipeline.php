@@ -45,7 +45,7 @@ final class Pipeline
     /** Time by hrtime() at which bytes were last received, or the connection was opened. */
     public int $lastReceived;
 
-    /** Time by hrtime(): the last received bytes, and bytes that they follow, had not arrived before it. */
+    /** Value of {@see $drainedAt} at the last read that returned bytes. These bytes arrived after this time. */
     public int $completeUntil;
 
     /** Time by hrtime() before the last read that left no bytes unread. */
@@ -584,7 +584,7 @@ final class Pipeline
         }
     }
 
-    /** Ends the connection in a fork, without sending anything, and in an event loop without its watchers. */
+    /** Ends the connection in a fork, or if the event loop was replaced. Returns whether the connection has ended. */
     public function endIfForeign(): bool
     {
         if (!$this->endIfForked() && !$this->loop->isCurrent()) {

@@ -240,8 +240,8 @@ final class Preparation
 
     /**
      * Returns whether the server has refused a value because the parameter types have changed since the preparation, or
-     * because the statement is no longer valid. Prepares the statement again to learn that. A failed transaction allows
-     * no preparation: there, this method only forgets the statement and returns false.
+     * because the statement is no longer valid. To find out, prepares the statement again. In a failed transaction,
+     * this is not possible, so this method only forgets the statement and returns false.
      *
      * @param list<int> $types OIDs of the types with which the statement was prepared
      */

@@ -7,8 +7,8 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\ProtocolException;
 
 /**
- * Converts numbers, booleans, text and all unknown types. Values of numeric, which is not a kind of its own, are
- * strings, because strings keep all digits.
+ * Converts numbers, booleans, text and all unknown types. A value of the type numeric is decoded to a string, because a
+ * string keeps all digits.
  */
 final readonly class ScalarType implements Type
 {

@@ -160,7 +160,7 @@ final class WorkerLifecycle
         }
     }
 
-    /** Returns whether PHP has disabled the innermost buffer: the callback of a buffer inside of this one threw. */
+    /** Returns whether PHP has disabled the innermost buffer. PHP does so if the callback of an inner buffer threw. */
     private static function isBufferDisabled(): bool
     {
         /** @var array{flags?: int} $buffer */

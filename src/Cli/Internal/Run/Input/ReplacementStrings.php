@@ -28,7 +28,7 @@ final class ReplacementStrings
     /** @var array<array-key, string> {@see Replacement::$part}, by replacement string: the value of key {.} is '.' */
     private readonly array $parts;
 
-    /** Whether positions such as {1} are replaced. As in GNU parallel, they are not if -I respells {}, but {1.} is. */
+    /** Whether {1} is replaced. As in GNU parallel, -I with another string than {} disables {1}, but not {1.}. */
     private readonly bool $hasPositions;
 
     /** @var array<array-key, int> position of each column, by name */

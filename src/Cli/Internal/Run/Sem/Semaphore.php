@@ -17,7 +17,7 @@ final class Semaphore
     /** The largest limit. A waiting process needs a descriptor for each holder. */
     public const MAX_HOLDERS = 500;
 
-    /** Gives only the owner access to new files. The umask of the caller could deny access to the owner. */
+    /** Umask for new files: only the owner has access. The caller's umask could deny access even to the owner. */
     private const UMASK = 0o077;
 
     private const PRIVATE_FOLDER = 0o040700;

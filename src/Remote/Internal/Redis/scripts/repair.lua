@@ -5,7 +5,7 @@
 -- Returns the number of jobs that this call has repaired, and then the next step and cursor, or 'ok' at the end.
 --
 -- The key "auditor" has the id of the audit that is in progress. The set "audit" has the ids of the jobs with an unread
--- entry, and each key of such a job behind a space. The step "entries" and enqueue() add them. Both expire after 30 s.
+-- entry, and " KEY" for each job with a key. The step "entries" and enqueue() add members. Both expire after 30 s.
 local step, cursor, auditId = ARGV[1], ARGV[2], ARGV[3]
 local BATCH, HOUR_MS = 500, 3600000
 local AUDIT = P .. 'audit'
@@ -26,7 +26,7 @@ local function pendingEntries()
   return pending, consumers
 end
 
--- Returns a number that each job that is blocked or unblocked increases.
+-- Returns a number that increases by 1 whenever a job is blocked or unblocked.
 local function blockings()
   return 2 * (call('HGET', META, 'line') or 0) - (call('HGET', META, 'blocked') or 0)
 end
