@@ -287,8 +287,7 @@ final class Agent implements Lifecycle, Statistics
     private function serve(Cancellation $stop, Cancellation $end): void
     {
         $backoff = new Backoff(0.1, factor: 2.0, maxDelay: self::MAX_RETRY_PAUSE, jitter: 0.5);
-        [$failures, $formerOwner, $failure] = [0, null, null];
-        $engine = new EngineState($this->logger, $this->queue);
+        [$failures, $formerOwner, $failure, $engine] = [0, null, null, new EngineState($this->logger, $this->queue)];
         while (!$stop->isRequested()) {
             $run = new AgentRun(
                 $this->broker,
@@ -332,7 +331,9 @@ final class Agent implements Lifecycle, Statistics
             }
         }
         // The last release had no answer. During an outage, a further request would only delay the end of the agent.
-        $this->releaseLease($failures > 1 || $failure instanceof LeaseLostException ? null : $formerOwner, $engine);
+        if ($failures <= 1 && (!$failure instanceof LeaseLostException || $engine->isAvailable())) {
+            $this->releaseLease($formerOwner, $engine);
+        }
     }
 
     private function releaseLease(?string $owner, EngineState $engine): void

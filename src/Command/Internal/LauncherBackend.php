@@ -52,11 +52,9 @@ final class LauncherBackend implements CommandBackend
 
     public function prepare(): void
     {
-        $this->loop ??= new OwnLoop();
-        if (!$this->loop->isCurrent()) {
-            throw LauncherException::inOtherLoop();
-        }
+        $this->refuseOtherLoop();
         $this->launchers->prepare($this->concurrency);
+        $this->loop ??= new OwnLoop();
     }
 
     public function assign(PendingCommand $pending): void
@@ -121,7 +119,11 @@ final class LauncherBackend implements CommandBackend
 
     public function maxConcurrency(): int
     {
-        return $this->launchers->maxConcurrency($this->concurrency);
+        $this->refuseOtherLoop();
+        $maximum = $this->launchers->maxConcurrency($this->concurrency);
+        $this->loop ??= new OwnLoop();
+
+        return $maximum;
     }
 
     public function close(): void
@@ -365,5 +367,12 @@ final class LauncherBackend implements CommandBackend
                 ? LauncherException::died($how, $keys)
                 : LauncherException::neverReady($how, $keys),
         );
+    }
+
+    private function refuseOtherLoop(): void
+    {
+        if ($this->loop?->isCurrent() === false) {
+            throw LauncherException::inOtherLoop();
+        }
     }
 }

@@ -282,7 +282,8 @@ final class LauncherChild
             $pause = min(2 * $pause, self::MAX_POLL_MICROSECONDS);
             $status = proc_get_status($this->process);
         }
-        if ($status['exitcode'] !== 0) {
+        // If the exit is unknown (code -1 without a signal), another process may have the pid of the launcher.
+        if ($status['running'] || $status['signaled'] || $status['exitcode'] > 0) {
             $this->killTree();
         }
     }

@@ -71,8 +71,8 @@ final class LauncherProcess
         LauncherEvents $events,
     ) {
         $this->events = \WeakReference::create($events);
-        $this->loop = new OwnLoop();
         $this->child = LauncherChild::start($php, $startMethod, $temporaryFilePrefix);
+        $this->loop = new OwnLoop();
         $this->ownerPid = (int) getmypid();
         $this->frames = new FrameReader(self::MAX_FRAME_BYTES);
         // Loads classes that onWritable() needs. Later, PHP may have no free descriptor for the files of these classes.

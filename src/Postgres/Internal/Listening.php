@@ -10,6 +10,7 @@ use Amp\CompositeCancellation;
 use Amp\DeferredCancellation;
 use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Backoff;
+use Spindle\Internal\OwnLoop;
 use Spindle\Internal\WeakTimer;
 use Spindle\Postgres\AuthenticationException;
 use Spindle\Postgres\ConnectionClosedException;
@@ -59,6 +60,10 @@ final class Listening
 
     private ?PipelinedSession $session = null;
 
+    private ?string $readTimer = null;
+
+    private readonly OwnLoop $loop;
+
     /**
      * Time, by hrtime(), until which the connection certainly worked, if receiving has paused since. Null after a ping
      * without a pause: bytes are received as soon as they arrive.
@@ -81,6 +86,7 @@ final class Listening
     ) {
         $this->pause = new Backoff(delay: 0.05, factor: 2.0, maxDelay: self::MAX_PAUSE, jitter: 0.5);
         $this->changed = new Condition();
+        $this->loop = new OwnLoop();
     }
 
     /**
@@ -160,6 +166,7 @@ final class Listening
     {
         $session = $this->session;
         $this->session = null;
+        $this->loop->cancel($this->readTimer);
         $session?->close();
     }
 
@@ -255,12 +262,15 @@ final class Listening
     /** Reads regularly. A read that finds no bytes proves that the bytes of later reads arrived after this read. */
     private function readEvery(float $seconds, PipelinedSession $session): void
     {
-        WeakTimer::after($seconds, $this, static function (self $self) use ($seconds, $session): void {
-            if ($self->session === $session && $session->isOpen()) {
+        $pid = getmypid();
+        $read = static function (self $self) use ($seconds, $session, $pid): void {
+            if ($self->session === $session && $session->isOpen() && $pid === getmypid()) {
                 $session->pipeline->receive();
                 $self->readEvery($seconds, $session);
             }
-        });
+        };
+        $this->loop->cancel($this->readTimer);
+        $this->readTimer = WeakTimer::after($seconds, $this, $read);
     }
 
     /** Pings the server regularly, because the read timeout detects a lost connection only while an answer is due. */

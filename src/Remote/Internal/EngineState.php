@@ -23,6 +23,11 @@ final class EngineState
 
     public function __construct(private readonly LoggerInterface $logger, private readonly string $queue) {}
 
+    public function isAvailable(): bool
+    {
+        return $this->unavailableSince === null;
+    }
+
     public function unavailable(BrokerUnavailableException $failure): void
     {
         $this->unavailableSince ??= Clock::now();

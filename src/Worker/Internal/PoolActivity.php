@@ -152,6 +152,9 @@ final class PoolActivity
         if ($this->ended) {
             return;
         }
+        if ($this->isInOtherLoop()) {
+            throw ExecutorClosedException::inOtherLoop();
+        }
         $this->closing = true;
         $this->updateLoopReference();
         $this->stopIfSettled();

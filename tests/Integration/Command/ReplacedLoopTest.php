@@ -19,24 +19,27 @@ final class ReplacedLoopTest extends TidyTestCase
     private const REFUSAL = 'EventLoop::setDriver() has replaced the event loop of this pool. Create another pool';
 
     /** @param list<string> $expected */
-    #[TestWith([false, ['a', 'a', 'closed']])]
-    #[TestWith([true, [self::REFUSAL, self::REFUSAL, 'closed']])]
-    public function testAPoolWorksInItsFirstLoopAndRefusesCommandsInAnother(bool $isUsed, array $expected): void
+    #[TestWith(['', ['a', 'a', 'closed']])]
+    #[TestWith(['execute', [self::REFUSAL, self::REFUSAL, 'closed']])]
+    #[TestWith(['maxConcurrency', [self::REFUSAL, self::REFUSAL, 'closed']])]
+    public function testAPoolWorksInItsFirstLoopAndRefusesCommandsInAnother(string $firstUse, array $expected): void
     {
         self::assertSame(
             ['outcomes' => $expected, 'timers' => 30],
-            Host::call(self::class . '::replaceLoop', [$isUsed], timeout: 20),
+            Host::call(self::class . '::replaceLoop', [$firstUse], timeout: 20),
         );
     }
 
     /** @return array<string, mixed> */
-    public static function replaceLoop(bool $isUsed): array
+    public static function replaceLoop(string $firstUse): array
     {
         $pool = new CommandPool(1);
         $echo = Command::of('printf', 'a');
-        if ($isUsed) {
-            $pool->execute($echo);
-        }
+        match ($firstUse) {
+            'execute' => $pool->execute($echo),
+            'maxConcurrency' => $pool->maxConcurrency(),
+            default => null,
+        };
         EventLoop::delay(0, EventLoop::getDriver()->stop(...));
         EventLoop::run();
         EventLoop::setDriver((new DriverFactory())->create());

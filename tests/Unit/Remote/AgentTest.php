@@ -963,6 +963,26 @@ final class AgentTest extends TidyTestCase
         self::assertSame([2, 0], [$requests, $engine->queue('queue')->statistics()['agents']]);
     }
 
+    public function testAnAgentThatStopsAfterItHasLostItsLeaseReleasesTheLease(): void
+    {
+        $broker = self::brokerLike(new MemoryBroker(new MemoryEngine()), 'renewLease', 'releaseLease');
+        $broker->method('renewLease')->willReturnCallback(static function () use (&$agent): never {
+            /** @var Agent $agent */
+            $agent->kill();
+
+            throw LeaseLostException::of('agent');
+        });
+        $requests = 0;
+        $broker->method('releaseLease')->willReturnCallback(static function () use (&$requests): void {
+            ++$requests;
+        });
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $agent = new Agent($broker, 'queue', 2, $keys, createPool: fn(): Executor => $this->pool());
+        $agent->run();
+
+        self::assertSame(1, $requests);
+    }
+
     public function testAnAgentThatStopsDuringAnOutageDoesNotWaitForAFurtherRequest(): void
     {
         $broker = self::brokerLike(new MemoryBroker(new MemoryEngine()), 'renewLease', 'releaseLease');

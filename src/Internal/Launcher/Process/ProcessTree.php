@@ -22,7 +22,7 @@ final class ProcessTree
     /** Maximum searches by one {@see findStable()}, because any new process of the system causes another search. */
     private const MAX_SEARCHES = 4;
 
-    /** Maximum further reads of an environment that is empty, with pauses of 0.1 ms. */
+    /** Maximum further reads of empty environments in one search, with pauses of 0.1 ms. */
     private const MAX_READS = 500;
 
     /**
@@ -40,6 +40,7 @@ final class ProcessTree
     public static function find(string $token, array $roots, int $ancestor, array &$known = []): array
     {
         $parents = $jobs = $starts = [];
+        $reads = 0;
         $since = self::startOf($ancestor);
         if ($since === 0 && $roots !== []) {
             return $roots;
@@ -55,8 +56,8 @@ final class ProcessTree
             }
             $parents[$pid] = $parent;
             $starts[$pid] = $start;
-            $job = $roots[$pid] ?? self::jobOfMarker($pid, $token) ?? $roots[$group] ?? $known["{$pid}.{$start}"]
-                ?? ($session === $ancestor && $roots === [] ? self::NO_JOB : null);
+            $job = $roots[$pid] ?? self::jobOfMarker($pid, $token, $reads) ?? $roots[$group]
+                ?? $known["{$pid}.{$start}"] ?? ($session === $ancestor && $roots === [] ? self::NO_JOB : null);
             if ($job !== null) {
                 $jobs[$pid] = $job;
             }
@@ -168,12 +169,13 @@ final class ProcessTree
         return self::stat($pid)[4] ?? 0;
     }
 
-    private static function jobOfMarker(int $pid, string $token): ?int
+    /** @param int $reads number of further reads, of all processes together; this call increases it */
+    private static function jobOfMarker(int $pid, string $token, int &$reads): ?int
     {
         $file = "/proc/{$pid}/environ";
         $environment = Files::read($file);
         // The file is empty for a moment when the process executes another program.
-        for ($reads = 0; $environment === '' && $reads < self::MAX_READS && self::hasEnvironment($pid); ++$reads) {
+        for (; $environment === '' && $reads < self::MAX_READS && self::hasEnvironment($pid); ++$reads) {
             usleep(100);
             $environment = Files::read($file);
         }
