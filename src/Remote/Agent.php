@@ -289,17 +289,7 @@ final class Agent implements Lifecycle, Statistics
         $backoff = new Backoff(0.1, factor: 2.0, maxDelay: self::MAX_RETRY_PAUSE, jitter: 0.5);
         [$failures, $formerOwner, $failure, $engine] = [0, null, null, new EngineState($this->logger, $this->queue)];
         while (!$stop->isRequested()) {
-            $run = new AgentRun(
-                $this->broker,
-                $this->queue,
-                $this->workers,
-                $this->pools,
-                $this->keys,
-                $this->options,
-                $this->maxResultBytes,
-                $this->logger,
-                $engine,
-            );
+            $run = $this->createRun($engine);
             $servingSince = \INF;
             try {
                 if ($formerOwner !== null) {
@@ -334,6 +324,21 @@ final class Agent implements Lifecycle, Statistics
         if ($failures <= 1 && (!$failure instanceof LeaseLostException || $engine->isAvailable())) {
             $this->releaseLease($formerOwner, $engine);
         }
+    }
+
+    private function createRun(EngineState $engine): AgentRun
+    {
+        return new AgentRun(
+            $this->broker,
+            $this->queue,
+            $this->workers,
+            $this->pools,
+            $this->keys,
+            $this->options,
+            $this->maxResultBytes,
+            $this->logger,
+            $engine,
+        );
     }
 
     private function releaseLease(?string $owner, EngineState $engine): void
