@@ -56,8 +56,9 @@ final class WaitingJobs
         $id = key($jobs);
         $job = $jobs[$id];
         // The lane is removed before the job. So only $jobs refers to the array, and unset() does not copy the array.
-        unset($this->lanes[$lane], $this->laneOf[$id]);
-        unset($jobs[$id]);
+        self::removeKey($this->lanes, $lane);
+        self::removeKey($this->laneOf, $id);
+        self::removeKey($jobs, $id);
         if ($jobs !== []) {
             $this->lanes[$lane] = $jobs;
         }
@@ -98,11 +99,11 @@ final class WaitingJobs
         if ($lane === null) {
             return false;
         }
-        unset($this->laneOf[$id]);
+        self::removeKey($this->laneOf, $id);
         if (\count($this->lanes[$lane]) === 1) {
-            unset($this->lanes[$lane]);
+            self::removeKey($this->lanes, $lane);
         } else {
-            unset($this->lanes[$lane][$id]); // @phpstan-ignore assign.propertyType (another job remains)
+            self::removeKey($this->lanes[$lane], $id); // @phpstan-ignore assign.propertyType (another job remains)
         }
 
         return true;
@@ -111,5 +112,22 @@ final class WaitingJobs
     public function clear(): void
     {
         $this->lanes = $this->laneOf = [];
+    }
+
+    /**
+     * Removes an entry. Before PHP 8.4, unset() moved the internal pointer away from the first entry.
+     *
+     * @template V
+     *
+     * @param array<int, V> $entries
+     *
+     * @param-out array<int, V> $entries
+     */
+    private static function removeKey(array &$entries, int $key): void
+    {
+        if (key($entries) === $key) {
+            next($entries);
+        }
+        unset($entries[$key]);
     }
 }
