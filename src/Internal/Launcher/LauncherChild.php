@@ -154,9 +154,10 @@ final class LauncherChild
     }
 
     /** Kills all processes that the launcher has started. Waits at most about a second until they have ended. */
-    public function killTree(): void
+    public function killTree(bool $ownsPid = true): void
     {
-        $findRemaining = fn(): array => array_keys(ProcessTree::find($this->token, [], $this->pid));
+        $ancestor = $ownsPid ? $this->pid : -1; // without a pid, only processes with the token are found
+        $findRemaining = fn(): array => array_keys(ProcessTree::find($this->token, [], $ancestor));
         $unkillable = []; // processes that this process may not signal: those of another user
         ProcessTree::kill($findRemaining, static function (int $pid, int $signal) use (&$unkillable): void {
             if (!Signals::send($pid, $signal)) {
@@ -283,8 +284,8 @@ final class LauncherChild
             $status = proc_get_status($this->process);
         }
         // If the exit is unknown (code -1 without a signal), another process may have the pid of the launcher.
-        if ($status['running'] || $status['signaled'] || $status['exitcode'] > 0) {
-            $this->killTree();
+        if ($status['exitcode'] !== 0) {
+            $this->killTree($status['running'] || $status['signaled'] || $status['exitcode'] > 0);
         }
     }
 }
