@@ -183,7 +183,8 @@ final class LauncherDeathTest extends TidyTestCase
             $end($pool);
             unset($pool);
 
-            self::assertFalse(Processes::isAlive($background), $how);
+            gc_collect_cycles();
+            Eventually::holds(static fn(): bool => !Processes::isAlive($background), "{$how}: the process has ended");
         }
     }
 
