@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle;
 
+use Spindle\Internal\OwnLoop;
+
 /** A launcher (the helper process that starts a pool's commands) has failed, or the pool was closed or killed. */
 final class LauncherException extends \RuntimeException implements SpindleException
 {
@@ -97,7 +99,7 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
 
     public static function inOtherLoop(): self
     {
-        return new self('EventLoop::setDriver() has replaced the event loop of this pool. Create another pool');
+        return new self(OwnLoop::POOL_REFUSAL);
     }
 
     public static function closed(): self

@@ -14,6 +14,7 @@ use Revolt\EventLoop\Driver;
 final readonly class OwnLoop
 {
     public const REPLACED = 'EventLoop::setDriver() has replaced the event loop in which it was opened';
+    public const POOL_REFUSAL = 'EventLoop::setDriver() has replaced the event loop of this pool. Create another pool';
 
     /** @var \WeakReference<Driver> */
     private \WeakReference $loop;

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker;
 
+use Spindle\Internal\OwnLoop;
 use Spindle\SpindleException;
 
 /**
@@ -73,7 +74,7 @@ final class ExecutorClosedException extends \RuntimeException implements Spindle
 
     public static function inOtherLoop(): self
     {
-        return new self('EventLoop::setDriver() has replaced the event loop of this pool. Create another pool');
+        return new self(OwnLoop::POOL_REFUSAL);
     }
 
     public static function forked(): self

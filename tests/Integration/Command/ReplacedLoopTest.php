@@ -5,12 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Command;
 
 use PHPUnit\Framework\Attributes\TestWith;
-use Revolt\EventLoop;
-use Revolt\EventLoop\DriverFactory;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\LauncherException;
 use Spindle\Tests\Host;
+use Spindle\Tests\ReplacedLoop;
 use Spindle\Tests\TidyTestCase;
 
 /** EventLoop::setDriver() may replace the event loop of a {@see CommandPool}. */
@@ -40,13 +39,7 @@ final class ReplacedLoopTest extends TidyTestCase
             'maxConcurrency' => $pool->maxConcurrency(),
             default => null,
         };
-        EventLoop::delay(0, EventLoop::getDriver()->stop(...));
-        EventLoop::run();
-        EventLoop::setDriver((new DriverFactory())->create());
-        $timers = [];
-        for ($i = 0; $i < 30; ++$i) { // callbacks of the earlier loop have the same ids
-            $timers[] = EventLoop::unreference(EventLoop::delay(60, static fn() => null));
-        }
+        $loop = ReplacedLoop::startAfterATurn();
         $outcomes = [];
         foreach ([
             static fn(): string => $pool->execute($echo)->stdout(),
@@ -71,8 +64,7 @@ final class ReplacedLoopTest extends TidyTestCase
         }
         unset($pool, $call);
         gc_collect_cycles();
-        $isLeft = static fn(string $id): bool => \in_array($id, EventLoop::getIdentifiers(), true);
 
-        return ['outcomes' => $outcomes, 'timers' => \count(array_filter($timers, $isLeft))];
+        return ['outcomes' => $outcomes, 'timers' => $loop->remainingTimers()];
     }
 }

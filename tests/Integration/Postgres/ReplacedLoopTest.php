@@ -5,7 +5,6 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Postgres;
 
 use Revolt\EventLoop;
-use Revolt\EventLoop\DriverFactory;
 use Spindle\Postgres\Notification;
 use Spindle\Postgres\PostgresConnection;
 use Spindle\Postgres\PostgresException;
@@ -13,6 +12,7 @@ use Spindle\Postgres\PostgresPool;
 use Spindle\Tests\Host;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\UsesCluster;
+use Spindle\Tests\ReplacedLoop;
 use Spindle\Tests\TidyTestCase;
 
 use function Amp\async;
@@ -63,13 +63,7 @@ final class ReplacedLoopTest extends TidyTestCase
         $rows[] = $pool->transaction(static fn($transaction) => $transaction->query('SELECT 2')->value());
         $lent = $pool->acquire();
         async(static fn() => iterator_to_array($pool->listenShared('early')))->ignore();
-        EventLoop::delay(0, EventLoop::getDriver()->stop(...));
-        EventLoop::run();
-        EventLoop::setDriver((new DriverFactory())->create());
-        $timers = [];
-        for ($i = 0; $i < 30; ++$i) { // callbacks of the earlier loop have the same ids
-            $timers[] = EventLoop::unreference(EventLoop::delay(60, static fn() => null));
-        }
+        $loop = ReplacedLoop::startAfterATurn();
         for ($i = 0; $i < 5; ++$i) {
             $rows[2] = $pool->query('SELECT 3')->value();
         }
@@ -95,7 +89,7 @@ final class ReplacedLoopTest extends TidyTestCase
         $pool->close();
         $results['closed'] = $pool->isClosed();
 
-        return [...$results, 'timers' => \count(array_filter($timers, EventLoop::isEnabled(...)))];
+        return [...$results, 'timers' => $loop->remainingTimers()];
     }
 
     /** @return int number of callbacks that remain in the second loop */
@@ -110,18 +104,14 @@ final class ReplacedLoopTest extends TidyTestCase
             $pool->statistics()['opening'] === 1 ? EventLoop::getDriver()->stop() : null;
         });
         EventLoop::run();
-        EventLoop::setDriver((new DriverFactory())->create());
-        $timers = [];
-        for ($i = 0; $i < 200; ++$i) {
-            $timers[] = EventLoop::unreference(EventLoop::delay(60, static fn() => null));
-        }
+        $loop = ReplacedLoop::start(200);
         $pool->kill();
         $call->ignore();
         unset($pool, $call);
         EventLoop::run();
         gc_collect_cycles();
 
-        return \count(array_intersect($timers, EventLoop::getIdentifiers()));
+        return $loop->remainingTimers();
     }
 
     /** @return list<string> the answer in the second loop, and the outcome of a call of the first loop */
@@ -144,7 +134,7 @@ final class ReplacedLoopTest extends TidyTestCase
             }
         });
         EventLoop::run();
-        EventLoop::setDriver((new DriverFactory())->create());
+        ReplacedLoop::start(0);
         $answer = $pool->query("SELECT 'answered'")->value();
         $pool->close();
 

@@ -5,13 +5,13 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Remote;
 
 use Revolt\EventLoop;
-use Revolt\EventLoop\DriverFactory;
 use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Tests\Host;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Remote\Redis;
 use Spindle\Tests\Remote\SharesAnAgent;
+use Spindle\Tests\ReplacedLoop;
 use Spindle\Tests\TidyTestCase;
 
 use function Amp\async;
@@ -45,9 +45,7 @@ final class ReplacedLoopTest extends TidyTestCase
         foreach ([7, 8] as $number) {
             $results[] = $broker->statistics($queue)['waiting'];
             $results[] = $executor->submit(static fn(): int => $number)->await();
-            EventLoop::delay(0, EventLoop::getDriver()->stop(...));
-            EventLoop::run();
-            EventLoop::setDriver((new DriverFactory())->create());
+            ReplacedLoop::startAfterATurn(0);
         }
 
         return $results;
@@ -63,14 +61,10 @@ final class ReplacedLoopTest extends TidyTestCase
             $broker->statistics($queue)['waiting'] === 1 ? EventLoop::getDriver()->stop() : null;
         });
         EventLoop::run();
-        EventLoop::setDriver((new DriverFactory())->create());
-        $timers = [];
-        for ($i = 0; $i < 200; ++$i) {
-            $timers[] = EventLoop::unreference(EventLoop::delay(60, static fn() => null));
-        }
+        $loop = ReplacedLoop::start(200);
         unset($map, $executor, $broker);
         gc_collect_cycles();
 
-        return \count(array_intersect($timers, EventLoop::getIdentifiers()));
+        return $loop->remainingTimers();
     }
 }

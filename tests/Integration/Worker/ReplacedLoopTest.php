@@ -5,9 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Worker;
 
 use PHPUnit\Framework\Attributes\TestWith;
-use Revolt\EventLoop;
-use Revolt\EventLoop\DriverFactory;
 use Spindle\Tests\Host;
+use Spindle\Tests\ReplacedLoop;
 use Spindle\Tests\TidyTestCase;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\WorkerPool;
@@ -35,13 +34,7 @@ final class ReplacedLoopTest extends TidyTestCase
         if ($isUsed) {
             $pool->submit(self::task(...))->await();
         }
-        EventLoop::delay(0, EventLoop::getDriver()->stop(...));
-        EventLoop::run();
-        EventLoop::setDriver((new DriverFactory())->create());
-        $timers = [];
-        for ($i = 0; $i < 30; ++$i) { // callbacks of the earlier loop have the same ids
-            $timers[] = EventLoop::unreference(EventLoop::delay(60, static fn() => null));
-        }
+        $loop = ReplacedLoop::startAfterATurn();
         $outcomes = [];
         foreach ([
             static fn(): mixed => $pool->submit(self::task(...))->await(),
@@ -57,9 +50,8 @@ final class ReplacedLoopTest extends TidyTestCase
         }
         unset($pool, $call);
         gc_collect_cycles();
-        $isLeft = static fn(string $id): bool => \in_array($id, EventLoop::getIdentifiers(), true);
 
-        return ['outcomes' => $outcomes, 'timers' => \count(array_filter($timers, $isLeft))];
+        return ['outcomes' => $outcomes, 'timers' => $loop->remainingTimers()];
     }
 
     public static function task(): string

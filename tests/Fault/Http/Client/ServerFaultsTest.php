@@ -1074,13 +1074,7 @@ final class ServerFaultsTest extends TestCase
         $client = new HttpClient();
         self::failure(static fn() => $client->get('http://127.0.0.1:1/'));
         $missing = [];
-        spl_autoload_register(static function (string $class) use (&$missing): void {
-            $missing[] = $class;
-        }, prepend: true);
-        $files = [];
-        while (($file = @fopen('/dev/null', 'r')) !== false) {
-            $files[] = $file;
-        }
+        $files = self::useAllDescriptors($missing);
         fclose(array_pop($files) ?? throw new \LogicException('No descriptor was free'));
         $options = new RequestOptions(firstByteTimeout: 0.1);
         self::failure(static fn() => $client->get($url, options: $options));
@@ -1135,13 +1129,7 @@ final class ServerFaultsTest extends TestCase
         $redirects = new RequestOptions(maxRedirects: 1);
         $upload = RequestBody::stream(['body']);
         $missing = [];
-        spl_autoload_register(static function (string $class) use (&$missing): void {
-            $missing[] = $class;
-        }, prepend: true);
-        $files = [];
-        while (($file = @fopen('/dev/null', 'r')) !== false) {
-            $files[] = $file;
-        }
+        $files = self::useAllDescriptors($missing);
         array_map(fclose(...), \array_slice($files, -2));
         $bodies = [
             (string) $client->get($address)->getBody(),
@@ -1189,13 +1177,7 @@ final class ServerFaultsTest extends TestCase
             : (string) $guzzle->get($url)->getBody();
         $send(str_replace('tcp:', 'http:', $address));
         $missing = [];
-        spl_autoload_register(static function (string $class) use (&$missing): void {
-            $missing[] = $class;
-        }, prepend: true);
-        $files = [];
-        while (($file = @fopen('/dev/null', 'r')) !== false) {
-            $files[] = $file;
-        }
+        $files = self::useAllDescriptors($missing);
         $failure = self::failure(static fn() => $send('http://127.0.0.1:1/'));
         $names = implode(', ', $missing);
         array_map(fclose(...), $files);
@@ -1203,6 +1185,26 @@ final class ServerFaultsTest extends TestCase
         $server->kill();
 
         return [$failure::class, $failure->getMessage(), $names];
+    }
+
+    /**
+     * Opens files until no descriptor is free. After that, `$missing` gets the name of each class that PHP loads.
+     *
+     * @param list<string> $missing
+     *
+     * @return list<resource>
+     */
+    private static function useAllDescriptors(array &$missing): array
+    {
+        spl_autoload_register(static function (string $class) use (&$missing): void {
+            $missing[] = $class;
+        }, prepend: true);
+        $files = [];
+        while (($file = @fopen('/dev/null', 'r')) !== false) {
+            $files[] = $file;
+        }
+
+        return $files;
     }
 
     /** @return list<string> class and message of the failure; the body of a request when descriptors are free again */
