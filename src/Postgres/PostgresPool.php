@@ -51,7 +51,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
 
     private readonly PostgresPoolOptions $poolOptions;
 
-    /** Event loop of {@see $sessions}. */
+    /** Event loop of {@see $sessions}, so that {@see query()} compares it with one call for each statement. */
     private Driver $loop;
 
     private SessionPool $sessions;

@@ -142,8 +142,8 @@ final class PoolActivity
      */
     public function close(?Cancellation $cancellation): void
     {
-        if (!$this->isClosed) {
-            $this->mustBeOpen();
+        if (!$this->ended && $this->isInOtherLoop()) {
+            throw ExecutorClosedException::inOtherLoop();
         }
         $this->isClosed = true;
         foreach ($this->sources as $source) {
@@ -151,9 +151,6 @@ final class PoolActivity
         }
         if ($this->ended) {
             return;
-        }
-        if ($this->isInOtherLoop()) {
-            throw ExecutorClosedException::inOtherLoop();
         }
         $this->closing = true;
         $this->updateLoopReference();
