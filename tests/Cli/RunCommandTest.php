@@ -780,7 +780,7 @@ final class RunCommandTest extends SpindleCommandTestCase
         $spindle = escapeshellarg(\PHP_BINARY) . ' -d opcache.enable_cli=1 $SPINDLE run';
         $process = $this->shell(
             "({$spindle} -k --joblog log 'echo out; echo err >&2; :' ::: a b {$redirections}); echo \$?;"
-            . " {$spindle} echo <&- 2>&1; echo \$?; {$spindle} -u echo ::: a >&-; echo \$?",
+            . " {$spindle} echo <&- 2>&1; echo \$?; {$spindle} -u 'echo {} && true' ::: a >&-; echo \$?",
         );
 
         self::assertStringContainsString("{$status}\nspindle: standard input is closed; ", $process->getOutput());

@@ -87,8 +87,8 @@ final class SemTest extends TestCase
         yield 'a full disk' => ['sem --id a --fg "echo hi" >/dev/full 2>errors', 254, ''];
         yield 'a full disk for standard error' => ['sem --id a --fg "echo hi >&2; echo ok" 2>/dev/full', 254, ''];
         yield 'a closed output' => ['sem --id a --fg "echo hi; exit 3" 2>errors >&-', 254, ''];
-        yield 'a reader that closed the output' => ['sem --id a --fg "seq 100000" | head -n 1 >&2', 141, "1\n"];
-        yield 'the same without groups' => ['sem --id a -u --fg "seq 100000" | head -n 1 >&2', 141, "1\n"];
+        yield 'a reader that closed the output' => ['sem --id a --fg "seq 1000000" | head -n 1 >&2', 141, "1\n"];
+        yield 'the same without groups' => ['sem --id a -u --fg "seq 1000000" | head -n 1 >&2', 141, "1\n"];
         yield 'a pipe that the command itself closes' => ['sem --id a --fg "yes | head -n 1" >/dev/null', 0, ''];
         yield 'no output' => ['sem --id a --fg "exit 3" >/dev/full', 3, ''];
     }

@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal;
 use Psr\Log\AbstractLogger;
 use Psr\Log\LogLevel;
 use Spindle\Internal\LineFile;
+use Spindle\Internal\NumberRange;
 use Spindle\Internal\ThrownText;
 
 /**
@@ -75,7 +76,7 @@ final class StandardErrorLog extends AbstractLogger
             if (\is_int($value) || \is_float($value) && is_finite($value)) {
                 $fields[$name] = \is_int($value) ? $value : round($value, 6);
             } elseif (\is_float($value)) {
-                $fields[$name] = (string) $value; // JSON has no INF and NAN
+                $fields[$name] = NumberRange::text($value); // JSON has no INF and NAN
             } elseif (\is_string($value) && $value !== '') {
                 $fields[$name] = self::shorten($value);
             }
@@ -110,7 +111,7 @@ final class StandardErrorLog extends AbstractLogger
         $values = [];
         foreach ($context as $name => $value) {
             if (\is_scalar($value) || $value instanceof \Stringable && !$value instanceof \Throwable) {
-                $values["{{$name}}"] = (string) $value;
+                $values["{{$name}}"] = \is_float($value) ? NumberRange::text($value) : (string) $value;
             }
         }
 

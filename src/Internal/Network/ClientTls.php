@@ -105,7 +105,7 @@ final readonly class ClientTls
                 => "its TLS certificate can't be verified: it is not valid at this time, or no authority in "
                     . ($this->caFile ?? "the system's store") . " has signed it{$this->advice}",
             $detail === '' => 'the server closed the connection during the TLS handshake',
-            $detail === 'wrong version number'
+            $detail === 'wrong version number', str_starts_with($detail, 'packet length too long') // OpenSSL 3.5.5
                 => 'the answer to the TLS handshake was not TLS. Does TLS use another port?',
             default => "the TLS handshake failed: {$detail}",
         };
