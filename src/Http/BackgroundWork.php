@@ -28,8 +28,9 @@ final class BackgroundWork
 
     /**
      * Starts a function in a fiber of its own, as soon as the current fiber suspends or the handler has returned. An
-     * exception of the function is logged. But after {@see HttpServer::start()}, it goes to the error handler of the
-     * event loop. Under {@see Sapi}, the script runs the function after the response.
+     * exception of the function goes to the error handler of the event loop. If the application has set none, the
+     * exception is logged, except after {@see HttpServer::start()}. Under {@see Sapi}, the script waits for the
+     * function after it has sent the response.
      *
      * @param \Closure(): mixed $work
      */
@@ -94,7 +95,7 @@ final class BackgroundWork
     /** @internal Runs the event loop at the end of the script until all functions have returned or called exit(). */
     public static function runAtEnd(): void
     {
-        $thrown = GarbageCycles::destroy(); // also functions that await a fiber which has called exit()
+        $thrown = GarbageCycles::destroy(); // also destroys functions that await a fiber which has called exit()
         $state = self::state();
         $ended = self::ended();
         [$state->running, $state->begun] = [$state->running - $ended, $state->begun - $ended];
@@ -104,7 +105,7 @@ final class BackgroundWork
                 EventLoop::run(); // if exit() was called in a fiber, no suspension of {main} is possible
             } catch (\Error $failure) { // the loop has resumed the wait in {main} that exit() has ended
                 EventLoop::run();
-                $failure::class === \Error::class ? null : throw $failure; // the error handler has thrown it
+                $failure::class === \Error::class ? null : throw $failure; // thrown by the error handler of the loop
             }
         }
         $thrown === null ? null : throw $thrown;

@@ -315,10 +315,10 @@ final class HttpServer implements Lifecycle
     }
 
     /**
-     * @internal Sets the function that closes output buffers which a handler has left open. Only a process that
-     * captures all output in one buffer needs this function.
+     * @internal Sets a function for a process that captures all output in one buffer. The function closes further
+     * buffers that a handler has left open, and opens the buffer of the process again if a handler has closed it.
      *
-     * @param \Closure(): void $close called after a handler has returned, unless only the buffer of the process is open
+     * @param \Closure(): void $close called after a handler has returned, unless exactly one buffer is open
      */
     public function closeOutputBuffersWith(\Closure $close): void
     {

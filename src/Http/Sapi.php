@@ -159,7 +159,7 @@ final class Sapi
     private static function send(ResponseInterface $response, SapiBody $body): void
     {
         ignore_user_abort(true);
-        self::discardOutput(0); // ends buffers of PHP's settings, which could compress the first piece only
+        self::discardOutput(0); // ends buffers that php.ini has started: they could compress only the first piece
         // If these settings were not empty, PHP would add a default Content-Type, and a charset to text types.
         PhpSettings::set('default_mimetype', '');
         PhpSettings::set('default_charset', '');
@@ -205,14 +205,14 @@ final class Sapi
     }
 
     /**
-     * @param bool $isSent false if the response was cut off. It must not end here, because it would look complete:
-     *     {@see SapiBody::kill()}
+     * @param bool $finishesResponse false for a response that was cut off: if it were finished here, it would look
+     *     complete. {@see SapiBody::kill()} ends such a response
      * @param \Closure(): void $wait
      */
-    private static function finishWork(bool $isSent, \Closure $wait): void
+    private static function finishWork(bool $finishesResponse, \Closure $wait): void
     {
         if (BackgroundWork::running() > 0) {
-            $isSent && \function_exists('fastcgi_finish_request') ? fastcgi_finish_request() : null;
+            $finishesResponse && \function_exists('fastcgi_finish_request') ? fastcgi_finish_request() : null;
             $level = ob_get_level();
             ob_start(static fn(): string => '');
             $wait();

@@ -37,10 +37,10 @@ use Spindle\Lifecycle;
  * SIGINT, SIGTERM and SIGQUIT close the supervisor. A second such signal has the effect of {@see kill()}. If the
  * terminal was closed, SIGHUP also closes the supervisor, and replaces no process. SIGUSR1 and SIGUSR2 are ignored.
  * Handlers that the script has set for SIGINT, SIGTERM and SIGHUP before {@see run()} have no effect until run() has
- * returned. Its handlers for SIGQUIT, SIGUSR1 and SIGUSR2 are kept.
+ * returned. But if the script has set handlers for SIGQUIT, SIGUSR1 or SIGUSR2, only these handlers are called.
  *
  * When the supervisor's process is killed, the kernel kills the other processes. Without ext-ffi, each process kills
- * itself instead. If a handler blocks the event loop, its process ends only when the handler waits or returns.
+ * itself instead. But while a handler blocks the event loop, its process can't do so.
  *
  * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. header(), setcookie() and
  * http_response_code() also throw this exception if PHP was started with them in disable_functions. Only then can

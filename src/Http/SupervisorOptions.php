@@ -38,7 +38,7 @@ final readonly class SupervisorOptions
      * @param float       $blockTimeout seconds for which the event loop of a process may be blocked before the
      *                                  supervisor kills the process, at least 0.1; INF for no limit
      * @param string|null $memoryLimit  PHP's memory_limit of each process, such as "512M", or "-1" for none. Null for
-     *                                  PHP's setting. If PHP has no such setting, or php.ini has -1, null gives each
+     *                                  PHP's setting. If nothing sets memory_limit, or php.ini sets -1, null gives each
      *                                  process an equal share of three quarters of the machine's or container's
      *                                  memory. This share is at least 128 MB, and at least twice $maxMemoryBytes
      * @param list<string> $adminHosts  more host names that requests to the admin address may use. The name in $admin,

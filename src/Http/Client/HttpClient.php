@@ -212,7 +212,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             throw SelfWaitException::ofClose('The body of a request calls close()');
         }
         $this->closed ??= new ClosedException('the client was closed');
-        $this->leaveForeign();
+        $this->dropForeignPools();
         $this->pools->close();
         $unread = new ClosedException('the client was closed while no fiber read the body');
         // The timer also keeps the event loop running, which could otherwise end while this fiber waits.
@@ -233,7 +233,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     {
         $killed = new ClosedException('the client was killed');
         $this->closed ??= $killed;
-        $this->leaveForeign();
+        $this->dropForeignPools();
         $this->pools->kill($killed);
         $this->closing->wakeAll();
     }
@@ -267,7 +267,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         ?RequestOptions $options,
         ?Cancellation $cancellation,
     ): ResponseInterface {
-        $this->leaveForeign();
+        $this->dropForeignPools();
         $options ??= $this->options->request;
         if ($this->closed !== null) {
             throw ClientClosedException::of($request, $this->closed->getMessage(), $this->closed);
@@ -423,9 +423,9 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         return $request->withFields($fields)->withCookies($cookies);
     }
 
-    private function leaveForeign(): void
+    private function dropForeignPools(): void
     {
-        if ($this->pools->leaveForeign()) {
+        if ($this->pools->dropForeignPools()) {
             $this->runningCount = 0;
         }
     }

@@ -57,7 +57,7 @@ final readonly class RequestBody
 
     /**
      * Creates a body from the pieces that an iterator yields while the body is sent. Small pieces that follow one
-     * another within 1 ms are sent together, at the latest when the iterator suspends its fiber.
+     * another within 1 ms are sent together. If the iterator suspends its fiber, the pieces so far are sent.
      *
      * @param iterable<string> $pieces
      */

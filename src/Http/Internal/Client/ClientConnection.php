@@ -82,9 +82,9 @@ final class ClientConnection
     private ?\Throwable $failure = null;
 
     /** Purpose of the current wait, its maximum seconds, and the option that sets this maximum. */
-    private string $for = '';
-    private float $seconds = \INF;
-    private string $option = '';
+    private string $waitPurpose = '';
+    private float $waitSeconds = \INF;
+    private string $waitOption = '';
 
     /** Time by hrtime() when the current wait began. */
     private int $waitsSince = 0;
@@ -250,7 +250,7 @@ final class ClientConnection
     /** Called at the deadline. Ends the wait, unless the deadline is later now because the server accepted bytes. */
     public function expire(): void
     {
-        $this->deadline = $this->waitEnds();
+        $this->deadline = $this->waitDeadline();
         if ($this->deadline > hrtime(true)) {
             $this->timer->add($this);
 
@@ -260,7 +260,7 @@ final class ClientConnection
         [$for, $seconds, $option] = match (true) {
             $this->unsent->size > 0 => ['the server to receive the request', $readTimeout, 'readTimeout'],
             $this->isUploading => ["the rest of the request's body", $readTimeout, 'readTimeout'],
-            default => [$this->for, $this->seconds, $this->option],
+            default => [$this->waitPurpose, $this->waitSeconds, $this->waitOption],
         };
         $this->changed->fail($this->deadline >= $this->totalDeadline
             ? TimedOutException::ofRequest($this->options, $for)
@@ -292,8 +292,9 @@ final class ClientConnection
 
     private function wait(string $for, float $seconds, string $option): void
     {
-        [$this->for, $this->seconds, $this->option, $this->waitsSince] = [$for, $seconds, $option, hrtime(true)];
-        $this->deadline = $this->waitEnds();
+        [$this->waitPurpose, $this->waitSeconds, $this->waitOption] = [$for, $seconds, $option];
+        $this->waitsSince = hrtime(true);
+        $this->deadline = $this->waitDeadline();
         $this->usedAt = \PHP_INT_MAX;
         $this->timer->add($this);
         EventLoop::enable($this->readWatcher);
@@ -347,7 +348,7 @@ final class ClientConnection
         }
     }
 
-    /** Ends the connection in a fork, whose parent still uses it, and in an event loop without its watchers. */
+    /** Ends the connection in a fork, or if the event loop was replaced. Returns whether either was the case. */
     private function endIfForeign(): bool
     {
         $isInFork = $this->ownerPid !== getmypid();
@@ -371,13 +372,13 @@ final class ClientConnection
     /**
      * Returns the deadline of the current wait, at most {@see $totalDeadline}. The timeout begins at $waitsSince or
      * $sentAt, whichever is later. Before the head of the response, only $sentAt counts while bytes are unsent. The
-     * timeout is `readTimeout` during an upload or while bytes are unsent, and otherwise {@see $seconds}.
+     * timeout is `readTimeout` during an upload or while bytes are unsent, and otherwise {@see $waitSeconds}.
      */
-    private function waitEnds(): int
+    private function waitDeadline(): int
     {
         $hasUnsent = $this->unsent->size > 0;
         $since = $hasUnsent && !$this->isAnswered ? $this->sentAt : max($this->waitsSince, $this->sentAt);
-        $seconds = $hasUnsent || $this->isUploading ? $this->options->readTimeout : $this->seconds;
+        $seconds = $hasUnsent || $this->isUploading ? $this->options->readTimeout : $this->waitSeconds;
 
         return min($this->totalDeadline, DeadlineTimer::after($seconds, $since));
     }
@@ -385,7 +386,7 @@ final class ClientConnection
     /** Updates the deadline of the current wait if it has become earlier. {@see expire()} applies a later deadline. */
     private function advanceDeadline(): void
     {
-        $this->deadline = min($this->deadline, $this->waitEnds());
+        $this->deadline = min($this->deadline, $this->waitDeadline());
         $this->timer->update($this);
     }
 

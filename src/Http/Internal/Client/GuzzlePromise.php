@@ -95,7 +95,7 @@ final class GuzzlePromise implements PromiseInterface
         [$onCancel, $source] = [$this->onCancel, $this->source];
         $this->settle(self::REJECTED, new CancellationException('Promise has been cancelled'));
         $onCancel === null ? $source?->cancel() : $onCancel();
-        async($this->callBack(...));
+        async($this->runCallbacks(...));
     }
 
     /**
@@ -170,7 +170,7 @@ final class GuzzlePromise implements PromiseInterface
         }
         if ($state === self::REJECTED || !\is_object($result) || !method_exists($result, 'then')) {
             $this->settle($state, $result);
-            $this->callBack();
+            $this->runCallbacks();
         } else {
             $this->source = Create::promiseFor($result);
             $this->source->then(
@@ -190,7 +190,7 @@ final class GuzzlePromise implements PromiseInterface
         [$this->state, $this->result, $this->onCancel, $this->source] = [$state, $result, null, null];
     }
 
-    private function callBack(): void
+    private function runCallbacks(): void
     {
         [$callbacks, $this->callbacks] = [$this->callbacks, []];
         if (\count($callbacks) === 1) {

@@ -79,7 +79,7 @@ final class InflatedBody implements StreamInterface
 
             return '';
         }
-        $this->source->markUsed(); // because a read from $output alone does not mark the source as used
+        $this->source->markUsed(); // because a read of bytes that are already inflated does not read from the source
         $bytes = substr($this->bytes, $this->offset, $length);
         $this->offset += \strlen($bytes);
 

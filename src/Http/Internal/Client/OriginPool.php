@@ -70,7 +70,7 @@ final class OriginPool
         return \count($this->idle);
     }
 
-    /** Returns how many responses no fiber has read for a second, although requests wait. They may be in cycles. */
+    /** Counts responses that no fiber has read for a second while requests wait. Garbage cycles may hold them. */
     public function blockingCount(): int
     {
         $before = $this->waitingCount > 0 ? hrtime(true) - 1_000_000_000 : 0;
@@ -306,8 +306,8 @@ final class OriginPool
     }
 
     /**
-     * Wakes the next waiting request if a connection is free or can be opened. Each woken request also calls this
-     * method when it continues: until then, new requests had to wait even if a second connection was free.
+     * Wakes the first waiting request if a connection is free or can be opened. A woken request also calls this method:
+     * the request behind it may have waited only to keep the order, although a second connection was free.
      */
     private function wakeIfFree(): void
     {
@@ -372,7 +372,7 @@ final class OriginPool
         return $this->used[spl_object_id($connection)] = $connection;
     }
 
-    /** Kills the pool in a fork. Called after each wait: a fork resumes fibers whose requests only the parent sends. */
+    /** Kills the pool in a fork. Called after each wait, because only the parent process may continue its requests. */
     private function killIfForked(): void
     {
         if ($this->ownerPid !== getmypid()) {

@@ -120,7 +120,7 @@ final class OriginPools
 
     private int $ownerPid;
 
-    /** Event loop of the connections and timers. {@see leaveForeign()} replaces it. */
+    /** Event loop of the connections and timers. {@see dropForeignPools()} replaces it. */
     public OwnLoop $loop;
 
     private bool $isClosing = false;
@@ -224,8 +224,8 @@ final class OriginPools
         $this->timer->stop();
     }
 
-    /** Forgets connections of the parent process and of an earlier event loop. Returns whether this call did so. */
-    public function leaveForeign(): bool
+    /** Drops all pools in a fork, or if the event loop was replaced. Returns whether either was the case. */
+    public function dropForeignPools(): bool
     {
         $isInFork = $this->ownerPid !== getmypid();
         if (!$isInFork && $this->loop->isCurrent()) {

@@ -6,7 +6,7 @@ namespace Spindle\Http\Internal\Client;
 
 use Spindle\Http\Internal\IpNetwork;
 
-/** An entry of the environment variable NO_PROXY. The entry names hosts that are reached without a proxy. */
+/** An entry of NO_PROXY, or of `$noProxy` of a Proxy. The entry names hosts that are reached without a proxy. */
 final readonly class ProxyBypass
 {
     private bool $hasAllHosts;

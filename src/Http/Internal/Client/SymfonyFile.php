@@ -25,7 +25,7 @@ final class SymfonyFile implements StreamInterface
 
     private int $start;
 
-    /** Bytes of the body, by the last {@see getSize()}: bytes that a file gets later are not read. */
+    /** Size of the body at the last {@see getSize()}. Bytes that are appended to the file later are not read. */
     private int $end = \PHP_INT_MAX;
 
     private bool $isAtEnd = false;
@@ -33,7 +33,7 @@ final class SymfonyFile implements StreamInterface
     /** Whether the caller may use the resource again. Each read then restores the position of the resource. */
     private bool $isReleased = false;
 
-    private bool $isOwn = false;
+    private bool $isCopy = false;
 
     /** @param resource $resource */
     public function __construct(private mixed $resource)
@@ -58,7 +58,7 @@ final class SymfonyFile implements StreamInterface
     public function replace(mixed $copy): void
     {
         $this->release();
-        [$this->resource, $this->start, $this->isOwn] = [$copy, 0, true];
+        [$this->resource, $this->start, $this->isCopy] = [$copy, 0, true];
     }
 
     /** Moves the resource back to the body's start, unless the caller has moved it. A further call has no effect. */
@@ -92,7 +92,7 @@ final class SymfonyFile implements StreamInterface
         }
         $this->position += \strlen($bytes);
         $this->isAtEnd = feof($this->resource) || $this->position >= $this->end;
-        if ($this->isReleased && !$this->isOwn) {
+        if ($this->isReleased && !$this->isCopy) {
             fseek($this->resource, $before);
         } elseif (!$this->isReleased) {
             self::$reads[get_resource_id($this->resource)] = [$this->start, (int) ftell($this->resource)];

@@ -27,7 +27,7 @@ final class SymfonyShutdown
     /** @var \WeakMap<SymfonyReceiver, array{LoggerInterface|null}>|null the logger of each response */
     private static ?\WeakMap $receivers = null;
 
-    /** Registers the wait. Must not be called first by a destructor at the script's end: PHP then ignores the wait. */
+    /** Registers the wait. If the first call came from a destructor at the script's end, PHP would ignore the wait. */
     public static function register(): void
     {
         if (self::$receivers === null) {

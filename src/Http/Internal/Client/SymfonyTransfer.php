@@ -193,7 +193,7 @@ final class SymfonyTransfer
         }
     }
 
-    /** Returns the proxies of the options, and missing proxies from `$_SERVER`. http_proxy does not apply to https. */
+    /** Returns the proxies of the options, or else of `$_SERVER`, where http_proxy does not apply to https:// URLs. */
     private function proxy(): Proxy
     {
         $given = array_filter([

@@ -85,7 +85,7 @@ final class Upload
             $this->sendJoined();
             $this->connection->fail($failure); // closes the connection, so that the server sees an incomplete request
         } finally {
-            // Otherwise, the rest of the stream is not the whole body, and the filter perhaps continues after a seek.
+            // Keeps the claim if another request could send only the rest of the stream, or a filter may not restart.
             if ($this->sent === 0 || $this->isComplete || !$this->mayHaveFilters && $this->body->isSeekable()) {
                 SingleReader::release($this->body, $this->hasRead);
             }

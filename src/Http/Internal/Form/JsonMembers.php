@@ -16,8 +16,8 @@ final class JsonMembers
     public const MAX_UNCOUNTED_MEMBERS = 100;
 
     /**
-     * Matches up to 200 strings without quotes in them, and other text except braces and colons. An unterminated string
-     * extends to the end. More repetitions of the group could exceed pcre.backtrack_limit.
+     * Matches strings, and other text without braces and colons. The JSON has no escaped quotes here. An unterminated
+     * string extends to the end. More than 200 repetitions of the group could exceed pcre.backtrack_limit.
      */
     private const NON_STRUCTURE_PATTERN = '/(?:[^{}:"]++|"[^"]*+"?+){1,200}+/';
 

@@ -65,8 +65,8 @@ final class HeadReader
     public function checkSize(int $bytes): void
     {
         if ($this->method === '') {
-            // If the head may be shorter than the request line, the exception must name the limit of the head. So
-            // checkSection() checks the bytes beyond that limit.
+            // If the limit of the head is lower than that of the request line, the exception must name the limit of the
+            // head. So checkSection() refuses the bytes beyond that limit.
             $this->limits->checkRequestLine(min($bytes, $this->limits->head - $this->size));
         }
         $this->limits->checkSection($this->size + $bytes, 0);

@@ -13,16 +13,16 @@ interface JoiningStream extends StreamInterface
     public const JOIN_NANOSECONDS = 1_000_000;
 
     /**
-     * Reads like {@see read()}, and joins the pieces that follow. Stops before a piece that would make the bytes too
-     * many, at an empty piece, and at the time $until.
+     * Reads like {@see read()}, and joins the pieces that follow. Stops before a piece that would exceed $length or the
+     * stream's own limit of joined bytes, at an empty piece, and at the time $until.
      *
      * @param int $until time by hrtime(); 0 to read only one piece
      */
     public function readJoined(int $length, int $until): string;
 
     /**
-     * Returns the bytes that {@see readJoined()} has joined before it suspended its fiber; '' for none. That call then
-     * joins no further pieces.
+     * Returns the bytes that {@see readJoined()} has joined before it suspended its fiber; '' for none. When that
+     * fiber continues, readJoined() joins no further pieces.
      */
     public function takeJoined(): string;
 

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Message;
 use Psr\Http\Message\StreamInterface;
 use Psr\Log\LoggerInterface;
 
-/** A response body that is longer than the Content-Length of its handler. Only the announced bytes are sent. */
+/** A response body that is longer than the Content-Length that the handler has set. The rest of it is not sent. */
 final readonly class LengthExcess
 {
     private const READ_BYTES = 65_536;
@@ -16,8 +16,8 @@ final readonly class LengthExcess
     public function __construct(private int $announced, private int $produced) {}
 
     /**
-     * Returns the excess of a body over $length; null if there is none, or if that is unknown. Never reads a stream
-     * that could block. Lets a generator run the code after its last `yield`.
+     * Returns the excess of a body over $length; null if no excess is known. Never reads a stream that could block.
+     * Lets a generator run the code after its last `yield`.
      */
     public static function of(StreamInterface $body, ?int $length): ?self
     {

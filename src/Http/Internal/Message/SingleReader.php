@@ -11,7 +11,7 @@ use Spindle\Http\Internal\Answer\EventStream;
 final class SingleReader
 {
     /** @var \WeakMap<StreamInterface, true>|null */
-    private static ?\WeakMap $read = null;
+    private static ?\WeakMap $claims = null;
 
     /** Returns whether several messages can read a stream at the same time. Each of them seeks before it reads. */
     public static function allowsSeveral(StreamInterface $stream): bool
@@ -22,26 +22,23 @@ final class SingleReader
     /** Returns whether the caller may read and close a stream; false while the claim of another caller lasts. */
     public static function claim(StreamInterface $stream): bool
     {
-        $read = self::$read ??= new \WeakMap();
-        $isFree = !isset($read[$stream]);
-        $read[$stream] = true;
+        $claims = self::$claims ??= new \WeakMap();
+        $isFree = !isset($claims[$stream]);
+        $claims[$stream] = true;
 
         return $isFree;
     }
 
     public static function isClaimed(StreamInterface $stream): bool
     {
-        return isset(self::$read[$stream]);
+        return isset(self::$claims[$stream]);
     }
 
-    /**
-     * Releases the claim, unless the stream is one of Spindle's streams and was read. Such a stream can't be read
-     * again.
-     */
+    /** Releases the claim, unless the stream is an object of Spindle that was read, and can't be read again. */
     public static function release(StreamInterface $stream, bool $wasRead = true): void
     {
         if (!$wasRead || !$stream instanceof IterableStream && !$stream instanceof EventStream) {
-            unset(self::$read[$stream]);
+            unset(self::$claims[$stream]);
         }
     }
 
