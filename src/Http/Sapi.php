@@ -120,7 +120,7 @@ final class Sapi
         }
     }
 
-    /** Runs the remaining background functions last, because exit() in one of them would prevent shutdown functions. */
+    /** Runs the remaining background functions last: exit() in one of them would prevent later shutdown functions. */
     private static function endWork(SapiExchange $exchange): void
     {
         self::hasFatalError() ? null : self::finishWork(!$exchange->isHandled, BackgroundWork::runAtEnd(...));

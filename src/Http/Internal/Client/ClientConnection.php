@@ -60,8 +60,8 @@ final class ClientConnection
     private readonly int $ownerPid;
     private readonly WriteBuffer $unsent;
 
-    private readonly Condition $changed;
-    private readonly Condition $accepted;
+    private readonly Condition $readable;
+    private readonly Condition $writable;
     private readonly TimeSlice $slice;
 
     /** @var positive-int maximum bytes of the next read */
@@ -111,12 +111,12 @@ final class ClientConnection
         $this->options = new RequestOptions();
         $this->unsent = new WriteBuffer();
         $this->uploadFiber = new CallbackFiber();
-        $this->changed = $changed = new Condition();
-        $this->accepted = new Condition();
+        $this->readable = $readable = new Condition();
+        $this->writable = new Condition();
         $this->slice = new TimeSlice();
         $this->loop = new OwnLoop();
         // The closures hold no strong reference to the connection, so that its destructor can close it.
-        $this->readWatcher = EventLoop::disable(EventLoop::onReadable($stream, static fn() => $changed->notify()));
+        $this->readWatcher = EventLoop::disable(EventLoop::onReadable($stream, static fn() => $readable->notify()));
         $weak = \WeakReference::create($this);
         $this->writeWatcher = EventLoop::disable(EventLoop::onWritable($stream, static fn() => $weak->get()?->flush()));
     }
@@ -175,7 +175,7 @@ final class ClientConnection
         $this->write($bytes);
         $this->slice->awaitTurnIfOver();
         while ($this->unsent->size > self::MAX_UNSENT_BYTES && !$this->hasEnded) {
-            $this->accepted->wait();
+            $this->writable->wait();
         }
 
         return !$this->hasEnded;
@@ -262,7 +262,7 @@ final class ClientConnection
             $this->isUploading => ["the rest of the request's body", $readTimeout, 'readTimeout'],
             default => [$this->waitPurpose, $this->waitSeconds, $this->waitOption],
         };
-        $this->changed->fail($this->deadline >= $this->totalDeadline
+        $this->readable->fail($this->deadline >= $this->totalDeadline
             ? TimedOutException::ofRequest($this->options, $for)
             : TimedOutException::ofWait($for, $seconds, $option));
     }
@@ -270,7 +270,7 @@ final class ClientConnection
     public function fail(\Throwable $reason): void
     {
         $this->failure ??= $reason;
-        $this->changed->fail($reason);
+        $this->readable->fail($reason);
         $this->close();
     }
 
@@ -286,8 +286,8 @@ final class ClientConnection
         $this->timer->remove($this);
         $stream = $this->stream;
         Warnings::suppressed(static fn() => fclose($stream));
-        $this->accepted->notify();
-        $this->changed->notify();
+        $this->writable->notify();
+        $this->readable->notify();
     }
 
     private function wait(string $for, float $seconds, string $option): void
@@ -299,7 +299,7 @@ final class ClientConnection
         $this->timer->add($this);
         EventLoop::enable($this->readWatcher);
         try {
-            $this->changed->wait($this->cancellation);
+            $this->readable->wait($this->cancellation);
         } finally {
             $this->markUsed();
             $this->slice->begin($this->usedAt);
@@ -408,7 +408,7 @@ final class ClientConnection
             $this->advanceDeadline();
         }
         if (!$isWritten || $this->unsent->size <= self::MAX_UNSENT_BYTES) {
-            $this->accepted->notify();
+            $this->writable->notify();
         }
     }
 }

@@ -99,9 +99,9 @@ final class GuzzlePromise implements PromiseInterface
     }
 
     /**
-     * If `$unwrap` is false, always waits until the callbacks have returned. If a promise of Guzzle's own class depends
-     * on this promise, Guzzle calls `wait(false)`. Before this call returns, a callback of this promise must settle the
-     * dependent promise.
+     * If `$unwrap` is false, waits until the callbacks have returned, even if the promise is already settled. Guzzle's
+     * own promises call `wait(false)` if they depend on this promise. A callback of this promise must settle the
+     * dependent promise before that call returns.
      *
      * @throws CannotWaitException when PHP can't suspend the caller
      */

@@ -98,7 +98,7 @@ final class SymfonyState extends ClientState
         }
     }
 
-    /** @param list<array-key> $ids for {@see await()}. Another fiber may replace them if this fiber suspends earlier */
+    /** @param list<array-key> $ids for the next {@see await()}; if the caller suspends before, they may be replaced */
     public function expect(array $ids): void
     {
         $this->awaited = $ids;

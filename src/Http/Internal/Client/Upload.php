@@ -30,8 +30,10 @@ final class Upload
     private bool $hasRead = false;
     private int $sent = 0;
 
-    /** Time by hrtime() until which pieces are joined. $isSendQueued: whether a callback will send joined pieces. */
+    /** Time by hrtime() until which pieces are joined. */
     private int $joinUntil = 0;
+
+    /** Whether a callback of the event loop will send the joined pieces. */
     private bool $isSendQueued = false;
 
     private function __construct(
