@@ -40,7 +40,7 @@ use Spindle\Lifecycle;
  * returned. But if the script has set handlers for SIGQUIT, SIGUSR1 or SIGUSR2, only these handlers are called.
  *
  * When the supervisor's process is killed, the kernel kills the other processes. Without ext-ffi, each process kills
- * itself instead. But while a handler blocks the event loop, its process can't do so.
+ * itself instead. But while a handler blocks the event loop, its process continues.
  *
  * A handler that calls session_start() gets an {@see UnsupportedFunctionException}. header(), setcookie() and
  * http_response_code() also throw this exception if PHP was started with them in disable_functions. Only then can

@@ -124,7 +124,7 @@ trait KeepsContents
         );
     }
 
-    /** Discards the kept bytes once the body is longer than MAX_KEPT_BYTES. */
+    /** Discards the kept bytes once MAX_KEPT_BYTES of the body have arrived. */
     private function discardLongPart(): void
     {
         if ($this->dropped + \strlen($this->bytes) >= self::MAX_KEPT_BYTES) {

@@ -98,7 +98,7 @@ final class SymfonyState extends ClientState
         }
     }
 
-    /** @param list<array-key> $ids for the next {@see await()}; if the caller suspends before, they may be replaced */
+    /** @param list<array-key> $ids for the next {@see await()}. If the caller suspends earlier, they may be replaced */
     public function expect(array $ids): void
     {
         $this->awaited = $ids;

@@ -19,8 +19,8 @@ final class HandlerFailure
 
     /**
      * @param array<string, string> $request context of the log entry: {@see LogFields}
-     * @param bool $responseStarted true if a response has started, so that the returned response can't be sent. Then
-     *     each exception is logged. An {@see HttpException} with a status below 500 is logged only as a warning,
+     * @param bool $responseStarted true if a response has started, so that the returned response can't be sent. In this
+     *     case, each exception is logged. An {@see HttpException} with a status below 500 is logged only as a warning,
      *     because clients can cause such an exception
      */
     public static function answer(

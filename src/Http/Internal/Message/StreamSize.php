@@ -41,7 +41,7 @@ final class StreamSize
         return \is_string($uri) && str_starts_with($uri, 'php://filter');
     }
 
-    /** Returns whether a stream has perhaps a filter. PHP can't reset some filters, so a second read may fail. */
+    /** Returns whether a stream may have a filter. PHP can't reset some filters, so a second read may fail. */
     public static function mayHaveFilters(StreamInterface $stream): bool
     {
         $metadata = (array) $stream->getMetadata();
