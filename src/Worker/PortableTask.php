@@ -43,11 +43,11 @@ final class PortableTask
      * @param int         $attempt        value of {@see TaskContext::$attempt} in the task
      * @param string|null $idempotencyKey value of {@see TaskContext::$idempotencyKey} in the task
      * @param bool        $announced      whether the pool's $onReport receives [$idempotencyKey] when the task starts,
-     *                                    [$idempotencyKey, null] before a large outcome, which may arrive later, and
-     *                                    [$idempotencyKey, N] before a large item, where N is 0 for the first item.
+     *                                    [$idempotencyKey, null] before a large outcome, and [$idempotencyKey, N]
+     *                                    before large item N (from 0). The outcome or item may arrive much later.
      *                                    Reports by the task always arrive as [$idempotencyKey, serialized value]
      * @param int|null    $maxResultBytes size limit of the encoded value and of each item, in bytes; null for no limit.
-     *                                    An exception that is larger than this and MIN_EXCEPTION_BYTES is shortened
+     *                                    An exception is shortened if it exceeds both this and MIN_EXCEPTION_BYTES
      */
     public function __construct(
         private readonly string $code,
@@ -64,7 +64,7 @@ final class PortableTask
         return TaskCode::encode($task, self::SIGNATURE_KEY);
     }
 
-    /** Returns the name of an encoded function, or the file and line of a closure, for logs. Does not decode it. */
+    /** Returns the name of an encoded callable, or the file and line of a closure, for logs. Decodes no value. */
     public static function name(string $code): string
     {
         return TaskCode::name($code);
@@ -167,7 +167,7 @@ final class PortableTask
         }
     }
 
-    /** Reports a large outcome or item, which the other process possibly reads later. */
+    /** Reports that a large outcome or item follows. A pool with a {@see ResultBudget} may read this value later. */
     private function announce(TaskContext $outer, string $bytes, ?int $itemNumber): void
     {
         if ($this->announced && \strlen($bytes) > self::LARGE_OUTCOME_BYTES) {

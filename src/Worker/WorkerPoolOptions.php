@@ -42,7 +42,7 @@ final class WorkerPoolOptions
      * @param string|null $php PHP command-line binary for workers; null to search for a binary
      * @param LoggerInterface|null $logger gets debug messages about starts and ends of workers, without data of tasks
      * @param int|null $maxResultBytes maximum bytes of a serialized result, item of a generator, report or exception.
-     *     An exception may always have 256 KiB, and a larger one is shortened. A result that is null, a number or a
+     *     An exception that exceeds both this limit and 256 KiB is shortened. A result that is null, a number or a
      *     boolean has no limit. Null for a quarter of the memory_limit of this process; 1 GiB if there is no limit
      * @param bool $restoreState whether a worker restores its state after each task: the working directory, php.ini
      *     settings, locale, time zone, umask and environment that the worker had before its first task. This costs

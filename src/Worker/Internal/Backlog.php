@@ -56,7 +56,7 @@ final class Backlog
         return array_filter($this->delayed, $isMeant) !== [];
     }
 
-    /** Removes up to `$maxTasks` tasks of the first batch that may run. Returns the batches before it to their maps. */
+    /** Takes up to `$maxTasks` tasks of the first batch that may run. Gives batches before it back to their maps. */
     public function shift(int $maxTasks): ?Batch
     {
         if ($this->waiting === []) {
@@ -83,7 +83,7 @@ final class Backlog
         return $to - $from === $count ? $batch : $batch->slice($from, $to);
     }
 
-    /** Removes the task with the number `$task` of a map. Returns null if no batch begins with this task. */
+    /** Takes the task with the number `$task` of a map. Returns null if no waiting batch begins with this task. */
     public function shiftTask(Source $map, int $task): ?Batch
     {
         foreach ($this->batches as $position => $batch) {
@@ -131,8 +131,8 @@ final class Backlog
     }
 
     /**
-     * Adds the tasks from index $from to $to - 1, which the worker of their batch will not start. Fails these tasks if
-     * no other worker may run them.
+     * Adds the tasks from index $from to $to - 1, which the worker of their batch will not start. If no other worker
+     * may run these tasks, they fail instead.
      */
     public function requeue(Batch $batch, int $from, int $to): void
     {

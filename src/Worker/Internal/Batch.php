@@ -18,11 +18,11 @@ final class Batch
     /** Index of the first task that was taken back; the number of tasks if no task was taken back. */
     public int $limit;
 
-    /** Whether no other worker may run or retry the tasks, because this process has changed its user or groups. */
+    /** Whether no other worker may run or retry the tasks, because this process has changed its credentials. */
     public bool $isPinned = false;
 
-    /** Earliest start of the batch in nanoseconds of {@see hrtime()}; without SharedFlags: of the batch's next task. */
-    public int $firstSince = 0; // until the batch is the first batch of its worker
+    /** Value of hrtime() when the batch became its worker's first. Without SharedFlags: at its last result or item. */
+    public int $firstSince = 0;
 
     public int $elapsed = 0;
 
@@ -35,7 +35,7 @@ final class Batch
      * @param list<mixed> $keys keys of the map's input; for submissions, the same list as $tasks
      * @param bool $packed whether any of the tasks is an {@see EncodedValue}
      * @param int $attempt number of this attempt; the first attempt is 1
-     * @param int $crashes number of crashes in earlier attempts; 0 for several tasks, because a retry has one task
+     * @param int $crashes number of crashes in earlier attempts; 0 for several tasks, because a task is retried alone
      * @param float $bytesEach mean size of an argument, in bytes
      * @param bool $integers whether all tasks are integers
      * @param float|null $postponedSince time of {@see Clock::now()} of the task's first RetryLaterException

@@ -113,8 +113,8 @@ final class ClosurePacker
             $this->objects[] = "{$path}'s \$this";
             $this->check($sent->object, "{$path}'s \$this", $depth + 1);
         }
-        // getStaticVariables() returns a variable as a reference only if something else also refers to it, such as a
-        // result of captured(). So the first result is freed before the call, and captured() is called again later.
+        // getStaticVariables() returns a variable as a reference only if something else also refers to the variable.
+        // A result of captured() does so. So the first result is freed before the call, and captured() is called again.
         // getStaticVariables() evaluates the initial values of static variables, so it is called only if necessary.
         $mayShare = str_contains($source->code, '&') && self::hasReference($source->captured($function));
         /** @var array<string, mixed> $shared captured variables; only those that other code shares are references */

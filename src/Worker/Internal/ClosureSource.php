@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Source code of a closure. If several closures begin on one line, {@see matches()} compares each with this source. */
+/** Source code of a closure. {@see matches()} compares a closure with it if several closures begin on the same line. */
 final class ClosureSource
 {
     private static int $count = 0;

@@ -22,7 +22,7 @@ interface Context
     /** Ends a worker and, unless it is a thread, the processes of its tasks. Kills them after the grace period. */
     public function end(int $id): void;
 
-    /** Called when the socket of a worker was closed. The context then soon checks how the worker ended. */
+    /** Called when the socket of a worker was closed. A host of forks then checks whether the worker has ended. */
     public function onDisconnected(int $id): void;
 
     /**

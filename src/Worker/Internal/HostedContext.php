@@ -125,8 +125,8 @@ final class HostedContext implements Context, ContextEvents
     }
 
     /**
-     * Until the worker has ended, checks regularly whether the host is suspended (SIGSTOP). If so, ends the host. Also
-     * ends a host that is dead (Z): the launcher may be suspended, and the pool notices this only after a request.
+     * Until the worker has ended, checks the host regularly. Ends a host that is suspended (SIGSTOP) or dead (Z). If
+     * its death was not reported, the launcher may be suspended. The frame of end() makes the pool check the launcher.
      */
     private function endHostOnceSuspended(int $id): void
     {

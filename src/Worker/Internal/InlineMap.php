@@ -70,7 +70,7 @@ final class InlineMap implements InputConsumer
         }
     }
 
-    /** Stops reading the input. After the running task, map() throws, unless it has read the whole input array. */
+    /** Stops reading. After the running task, map() throws, unless the input is an array that was read completely. */
     public function close(): void
     {
         $this->input->close(ExecutorClosedException::closedBeforeInputEnd());

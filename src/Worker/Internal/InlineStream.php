@@ -55,7 +55,7 @@ final class InlineStream implements ItemSource
 
     /**
      * Passes items and result to the reader. Returns early if the task is cancelled or no reader is left. This object
-     * does not keep the generator, so that its `finally` blocks run when the task ends.
+     * does not keep the generator, so that the generator's `finally` blocks run when the task ends.
      *
      * @param \Generator<mixed, mixed, mixed, mixed> $items
      */

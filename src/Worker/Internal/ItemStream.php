@@ -24,7 +24,7 @@ final class ItemStream
     private bool $isEnded = false;
     private readonly int $ownerPid;
 
-    /** Number of items that were not acknowledged. While there are any, the generator may wait for its reader. */
+    /** Number of items that were not acknowledged. If it is not 0, the task may be waiting for the reader. */
     public int $unreadCount = 0;
 
     /** @var (\Closure(): mixed)|null decodes the result of the generator */
@@ -96,8 +96,8 @@ final class ItemStream
                 if ($budgeted === 0) {
                     $this->acknowledge($size);
                 } else {
-                    // A reader that keeps the item can call ResultBudget::forceAcquire() now. If the bytes were
-                    // released before, waiting results could use them first.
+                    // The release is deferred, so that a reader that keeps the item can first call
+                    // ResultBudget::forceAcquire(). Otherwise, waiting results could use the bytes before this call.
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 $item = $this->source->decode($bytes);

@@ -16,9 +16,9 @@ use Spindle\Worker\MapOutcome;
 use Spindle\Worker\TaskFailedException;
 
 /**
- * Runs one call of map() or mapUnordered(): reads the input in batches, and keeps results for the caller's foreach
- * loop. A task is in the window from the read of its value until the caller has read its result. The window has limits
- * of tasks and bytes, so that memory does not grow with the length of the input.
+ * Runs one call of map() or of a variant, such as mapUnordered(): reads the input in batches, and keeps results for the
+ * caller's loop. A task is in the window from the read of its value until the caller has read its result. The window
+ * has limits of tasks and bytes, so that memory does not grow with the length of the input.
  *
  * While the arguments and results in the window have {@see OutcomeQueue::MAX_BYTES} or more, no input is read. When the
  * results alone reach this size, tasks that have not started are taken back from the workers. These tasks wait until
@@ -205,7 +205,7 @@ final class MapRun implements Source
         return $batch;
     }
 
-    /** Returns whether tasks of the batch can start now. The task whose result map() needs next can always start. */
+    /** Returns whether tasks of the batch can start now. If the queue is full, only the task {@see firstOpen()} can. */
     public function mayRun(Batch $batch): bool
     {
         return !$this->queue->isFull || $this->isUnlimited || $this->queue->needs($batch);

@@ -76,9 +76,9 @@ final class OutcomeQueue
     }
 
     /**
-     * Returns the number of the first task without an outcome, which may start although the queue is full: map() can
-     * yield no later outcome before this one. Returns null for mapUnordered(). Also returns null if the queue has twice
-     * {@see self::MAX_BYTES} or more, and the loop can still read earlier results.
+     * Returns the number of the first task without an outcome. This task may start although the queue is full, because
+     * map() can yield no later outcome before this task's outcome. Returns null for mapUnordered(). Also returns null
+     * if the queue has twice {@see self::MAX_BYTES} or more, and the loop can still read earlier results.
      */
     public function firstOpen(): ?int
     {

@@ -20,9 +20,7 @@ final class PoolActivity
     /** @var array<int, self> instances with open work. Without this list, PHP could destroy the fibers that wait */
     private static array $busy = [];
 
-    /**
-     * Seconds between two checks whether this process is a fork. A fork gets no outcomes, so waiting fibers are failed.
-     */
+    /** Seconds between two checks whether this process is a fork. In a fork, all tasks fail: no outcome arrives. */
     private const FORK_CHECK_INTERVAL = 0.5;
 
     /** @var array<int, Source> submissions and running maps by id; the least recently served source is the first */
@@ -41,7 +39,7 @@ final class PoolActivity
 
     private bool $closing = false;
 
-    private readonly FiberQueue $waiting;
+    private readonly FiberQueue $fibersInClose;
 
     /** Timer that keeps the loop running while work is open, and notices that this process is a fork. */
     private ?string $loopTimer = null;
@@ -50,7 +48,7 @@ final class PoolActivity
     private ?OwnLoop $loop = null;
 
     /** Whether $loopTimer is enabled. When the timer fires without open work, it is disabled. */
-    private bool $ticks = false;
+    private bool $isTimerEnabled = false;
 
     private readonly int $ownerPid;
 
@@ -64,7 +62,7 @@ final class PoolActivity
     ) {
         $this->ownerPid = (int) getmypid();
         $this->sources = [$submissions->id() => $submissions];
-        $this->waiting = new FiberQueue();
+        $this->fibersInClose = new FiberQueue();
     }
 
     /** Returns whether EventLoop::setDriver() has replaced the loop that receives the outcomes. */
@@ -156,7 +154,7 @@ final class PoolActivity
         $this->updateLoopReference();
         $this->stopIfSettled();
         if (!$this->ended) {
-            $this->waiting->wait($cancellation);
+            $this->fibersInClose->wait($cancellation);
         }
     }
 
@@ -181,8 +179,8 @@ final class PoolActivity
         if ($this->isBusy()) {
             $this->loop ??= new OwnLoop();
             $this->loopTimer ??= $this->createTimer();
-            if (!$this->ticks) {
-                $this->ticks = true;
+            if (!$this->isTimerEnabled) {
+                $this->isTimerEnabled = true;
                 EventLoop::enable($this->loopTimer);
             }
             EventLoop::reference($this->loopTimer);
@@ -227,7 +225,7 @@ final class PoolActivity
             $this->timeouts->close();
         }
         unset(self::$busy[spl_object_id($this)]);
-        $failure === null ? $this->waiting->wakeAll() : $this->waiting->failAll($failure);
+        $failure === null ? $this->fibersInClose->wakeAll() : $this->fibersInClose->failAll($failure);
     }
 
     public function isInFork(): bool
@@ -269,7 +267,7 @@ final class PoolActivity
         if ($this->isInFork()) {
             $this->pool->failInFork();
         } elseif (!$this->isBusy()) {
-            $this->ticks = false;
+            $this->isTimerEnabled = false;
             EventLoop::disable($timer);
         }
     }

@@ -6,7 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Internal\Launcher\LauncherEvents;
 use Spindle\Internal\Launcher\LauncherProcess;
-use Spindle\Internal\Launcher\LauncherProtocol as LauncherProtocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\Launcher\PhpBinary;
 use Spindle\Internal\UnlinkedFile;
 use Spindle\LauncherException;

@@ -173,7 +173,7 @@ final class SerializabilityCheck
         }
     }
 
-    /** Checks the depth of a Serializable object, and calls serialize(). The class decides what is serialized. */
+    /** Checks only the depth of a Serializable object's parts, because its class may omit parts. Calls serialize(). */
     private function checkDepth(object $value, string $path, int $depth): void
     {
         foreach ((array) $value as $name => $item) {

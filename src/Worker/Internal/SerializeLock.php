@@ -9,7 +9,7 @@ namespace Spindle\Worker\Internal;
  * which nested calls of serialize() share. Nested calls of unserialize() share another table. While a call is
  * suspended, a call in another fiber would use the same table, and PHP could crash. While an __unserialize() method
  * runs, PHP holds a lock, and each new call gets a separate table. So hold() runs the code in the __unserialize()
- * method of this class. The calls end before __unserialize() returns. So PHP frees their tables, not the global one.
+ * method of this class. The calls end while PHP holds the lock, so PHP frees their own tables, not the global one.
  */
 final class SerializeLock
 {

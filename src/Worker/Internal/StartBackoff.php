@@ -20,8 +20,8 @@ final class StartBackoff
     private const RESTART_PAUSE_SECONDS = 0.5;
 
     /**
-     * Number of failures that left the pool without a worker. The start of a task resets the number. {@see mayRetry()}
-     * increases it, and resets it if the last failure is long ago.
+     * Number of failures that left the pool without a worker. {@see mayRetry()} counts them. The number is reset when a
+     * worker becomes idle after a task, and when a worker ends during a task or idle.
      */
     public int $failureCount = 0;
 

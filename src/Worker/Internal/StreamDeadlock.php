@@ -42,8 +42,8 @@ final class StreamDeadlock
     }
 
     /**
-     * Returns the task for which an extra worker was started, if the task still waits. The extra worker gets no second
-     * task: if the second task were a generator and the first one failed, the retry would find no free worker.
+     * Returns the task for which an extra worker was started, if the task still waits. The batch has no second task: if
+     * a second task were a generator, and the first task failed, the retry of the first task would find no free worker.
      */
     public function taskFor(WorkerHandle $worker): ?Batch
     {

@@ -19,7 +19,7 @@ final class Submission extends EncodedValue
 
     private bool $isStreaming = false;
 
-    /** @param DeferredFuture<mixed>|null $deferred null after the outcome: the future would keep a generator alive */
+    /** @param DeferredFuture<mixed>|null $deferred null after the outcome, so that it keeps no generator alive */
     public function __construct(string $code, int $kind, private ?DeferredFuture $deferred)
     {
         parent::__construct($code, $kind);

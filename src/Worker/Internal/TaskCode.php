@@ -8,7 +8,7 @@ use Spindle\Internal\Excerpt;
 use Spindle\Worker\UnserializableException;
 
 /**
- * Encodes and decodes tasks. A closure becomes its source and captured values, another callable its name or object.
+ * Encodes a closure as its source and captured values, and other callables as a name or an object. Decodes tasks.
  * Refuses closures that PHP can't tell apart on one line, and values that can't be serialized, such as a resource.
  */
 final class TaskCode
@@ -44,7 +44,7 @@ final class TaskCode
     /** @var array<string, string> pure closures (see encode()) in encoded form, by key, source, scope and class */
     private static array $codeOfSource = [];
 
-    /** @var \WeakMap<\Closure, array<string, string>>|null the same by closure and key; valid after a file change */
+    /** @var \WeakMap<\Closure, array<string, string>>|null encoded pure closures, by key; kept if the file changes */
     private static ?\WeakMap $codeOfClosure = null;
 
     /**
@@ -76,7 +76,7 @@ final class TaskCode
         return serialize([self::FUNCTION, $task]);
     }
 
-    /** @throws \UnexpectedValueException if this process lacks the task's code, or a closure has another signature */
+    /** @throws \UnexpectedValueException if this process lacks the task's code, or `$key` did not sign the closure */
     public static function decode(string $code, #[\SensitiveParameter] string $key): \Closure
     {
         /** @var array{string, string|object, 2?: string, 3?: bool|string} $parts */

@@ -268,7 +268,7 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->end();
     }
 
-    /** Closes an unreferenced pool as soon as all submitted tasks have outcomes and no generator is being read. */
+    /** Closes an unreferenced pool after its last submitted task and generator. Kills it in another event loop. */
     public function release(): void
     {
         if ($this->activity->isClosed) {

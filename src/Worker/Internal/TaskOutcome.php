@@ -111,8 +111,8 @@ final class TaskOutcome
         $exception = $original;
         while ($exception !== null && $thrown !== null) {
             $class = $exception instanceof \Error ? \Error::class : \Exception::class;
-            // Exception::__wakeup() unsets a message that is no string, and a code that is no integer. $thrown has
-            // them.
+            // Exception::__wakeup() unsets a message that is no string, and a code that is no integer. So this loop
+            // sets the values of $thrown.
             foreach (['message' => $thrown->message, 'code' => $thrown->code] as $name => $value) {
                 $property = new \ReflectionProperty($class, $name);
                 if (!$property->isInitialized($exception)) {

@@ -25,7 +25,7 @@ final class UnwantedTasks
         private readonly PoolEvents $pool,
     ) {}
 
-    /** Cancels a task that is not over. Its caller gets `$reason` once the task is stopped, or can't start any more. */
+    /** Cancels a task that is not over. The task fails with `$reason` when it has ended or can no longer start. */
     public function cancel(Submission $submission, \Throwable $reason): void
     {
         $submission->cancelled = $reason;
@@ -94,7 +94,7 @@ final class UnwantedTasks
 
     /**
      * Ends the next task of the batch if it is cancelled and still runs after {@see TIMEOUT} seconds. Called when a
-     * worker without {@see SharedFlags} has begun the task, which the pool could not take back when it was cancelled.
+     * worker without {@see SharedFlags} has begun the task. From such a worker, the pool cannot take tasks back.
      */
     public function endIfCancelled(WorkerHandle $worker, Batch $batch): void
     {

@@ -50,7 +50,7 @@ final class ValuePacking
         return \strlen($this->bytes);
     }
 
-    /** Returns the header, which precedes {@see bytes()}. */
+    /** Returns the header, which precedes {@see $bytes}. */
     public function head(): string
     {
         return pack('V', \strlen($this->kinds)) . $this->kinds . $this->lengths;

@@ -10,7 +10,7 @@ use Spindle\Worker\WorkerPoolOptions;
 final class WorkerGroups
 {
     /** Only this class writes this property. */
-    public WorkerGroup $present;
+    public WorkerGroup $current;
 
     /** @var array<int, WorkerGroup> by object id */
     private array $former = [];
@@ -22,14 +22,14 @@ final class WorkerGroups
         private readonly WorkerPoolOptions $options,
         private readonly WorkerEvents $events,
     ) {
-        $this->present = $this->newGroup();
+        $this->current = $this->newGroup();
     }
 
     /** Creates a group for new workers. Returns the former group, which is closed when it has no workers. */
     public function replace(): WorkerGroup
     {
-        $former = $this->present;
-        $this->present = $this->newGroup();
+        $former = $this->current;
+        $this->current = $this->newGroup();
         $this->former[spl_object_id($former)] = $former;
         $this->closeIfFormerAndEmpty($former);
 
@@ -46,7 +46,7 @@ final class WorkerGroups
 
     public function close(bool $readsOutput): void
     {
-        foreach ([$this->present, ...$this->former] as $group) {
+        foreach ([$this->current, ...$this->former] as $group) {
             $group->workers = [];
             $group->close($readsOutput); // also closes the listener, and so the connections that it has not accepted
         }

@@ -281,7 +281,7 @@ final class WorkerHandle
         return null;
     }
 
-    /** Takes back unstarted tasks of a batch if there are shared flags. Returns how many tasks the worker keeps. */
+    /** Takes back unstarted tasks of a batch if $sharedFlags is set. Returns how many tasks the worker keeps. */
     public function takeBack(Batch $batch): int
     {
         $started = $this->sharedFlags === null
@@ -307,7 +307,7 @@ final class WorkerHandle
     }
 
     /**
-     * Returns whether the running task's data probably used up the memory before the worker called the function.
+     * Returns whether the running task's data probably used up the memory before the worker called the task's callable.
      *
      * @param int $bytes size of the task's data
      */

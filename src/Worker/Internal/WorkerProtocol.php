@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-use Spindle\Internal\Launcher\LauncherProtocol as LauncherProtocol;
+use Spindle\Internal\Launcher\LauncherProtocol;
 
 /**
  * The wire format between a pool and its workers.

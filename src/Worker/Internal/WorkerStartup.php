@@ -103,8 +103,8 @@ final class WorkerStartup
         $worker->sharedFlags = $fields['hasSharedMemory'] === 1 ? SharedFlags::open($worker->sharedMemoryKey) : null;
         $isMemoryMissing = $fields['hasSharedMemory'] === 1 && $worker->sharedFlags === null;
         $events = $this->events;
-        // A worker that has failed to start has removed its memory. The pool still has to receive the failure. Without
-        // the memory of a ready worker, the pool could not see which tasks have started.
+        // Without the memory, the pool could not see which tasks a ready worker has started. So it disconnects a ready
+        // worker. But a worker that failed to start has removed its memory, and the pool must receive the failure.
         $receive = static fn(int $type, int $number, string $bytes, int $at, int $length)
             => $isMemoryMissing && $type === WorkerProtocol::READY
                 ? $worker->disconnect('The pool could not open the shared memory of the worker')

@@ -69,12 +69,12 @@ final class Workers implements WorkerEvents
     /** Returns the group that new workers join. All workers since the last {@see replaceAll()} are in this group. */
     public function group(): WorkerGroup
     {
-        return $this->groups->present;
+        return $this->groups->current;
     }
 
     /**
      * Stops each ready worker after its current tasks, and ends workers that are not ready yet. Workers that start
-     * later get the present user, groups and autoloaders of this process.
+     * later get the current user, groups and autoloaders of this process.
      *
      * @param string $what what has changed, for the log: 'credentials' or 'autoloaders'
      */
@@ -109,7 +109,7 @@ final class Workers implements WorkerEvents
     }
 
     /**
-     * Starts an extra worker, to end a {@see StreamDeadlock}. The pool stops the first worker that becomes idle.
+     * Starts a worker beyond the pool's size, to end a {@see StreamDeadlock}. Later, the pool stops the first idle one.
      *
      * @return int id of the extra worker; if it was not started, no worker has this id
      */

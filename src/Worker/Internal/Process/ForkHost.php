@@ -59,7 +59,7 @@ final class ForkHost
         set_error_handler(null); // otherwise, a handler of the bootstrap file could throw, in spite of `@`
         // A SIGCHLD just before stream_select() does not interrupt stream_select(). In this case, stream_select()
         // returns when the worker's standard error is closed, or when the pool sends REAP because the worker's socket
-        // is closed. If another process keeps both open, stream_select() returns after CHECK_INTERVAL.
+        // is closed. If another process keeps both open, stream_select() returns after CHECK_INTERVAL seconds.
         pcntl_async_signals(true);
         pcntl_signal(\SIGCHLD, static fn() => null, false);
         $this->link->send(WorkerProtocol::READY, 0, '');

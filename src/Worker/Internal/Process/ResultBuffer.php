@@ -37,7 +37,7 @@ final class ResultBuffer
     private ValuePacking $packed;
     private bool $hasFailures = false;
 
-    /** @param int $maxResultBytes largest result, item or report; an exception may always have SEND_THRESHOLD_BYTES */
+    /** @param int $maxResultBytes largest result, item or report; for an exception, at least SEND_THRESHOLD_BYTES */
     public function __construct(private readonly PoolLink $link, private readonly int $maxResultBytes)
     {
         $this->packed = new ValuePacking();

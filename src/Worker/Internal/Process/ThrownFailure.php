@@ -14,8 +14,8 @@ use Spindle\Worker\UnserializableException;
 final class ThrownFailure
 {
     /**
-     * Packs an exception. If this needs more than $maxBytes, leaves out the object and shortens the texts. The result
-     * is then below 64 KiB, unless class or file names are very long.
+     * Packs an exception. If the result would exceed $maxBytes, leaves out the object and shortens the texts. Then the
+     * result has less than 64 KiB, unless class or file names are very long.
      */
     public static function pack(\Throwable $thrown, int $maxBytes = \PHP_INT_MAX): string
     {

@@ -36,7 +36,7 @@ final class Worker
     /** Shared memory in which the worker records when each task starts; null without a time limit. */
     private ?\Shmop $clock = null;
 
-    /** Context of the tasks of the last batch. The next batch reuses the context if it has the same attempt number. */
+    /** Context of the tasks of the last batch. A next batch with the same attempt number uses the same context. */
     private ?TaskContext $context = null;
 
     private int $initialMemory = 0;
