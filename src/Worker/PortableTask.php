@@ -20,7 +20,7 @@ use Spindle\Worker\Internal\ValueSerializer;
  */
 final class PortableTask
 {
-    /** Bytes that an exception may have even if `$maxResultBytes` is smaller. A larger exception is shortened. */
+    /** Bytes that an exception may have even if `$maxResultBytes` is smaller. */
     public const MIN_EXCEPTION_BYTES = 0x1_0000;
 
     /** Key with which {@see TaskCode} signs closures. Not secret, because the sender signs all bytes of the task. */

@@ -155,7 +155,7 @@ final class OutcomeHandler
     /** @param bool $wasRunning whether the task was running when the worker ended; false if only its result was lost */
     private function attemptLost(WorkerHandle $worker, Batch $batch, int $index, bool $wasRunning): void
     {
-        // Without shared memory, the worker may have begun this task after the pool decided to end the previous task.
+        // Without shared memory, the worker may have begun this task after the pool decided to end $endingTask.
         $isReason = \in_array($worker->endingTask, [null, [$batch, $index]], true);
         $failure = $wasRunning && $isReason && $worker->createKillFailure !== null
             ? ($worker->createKillFailure)($batch, $index)

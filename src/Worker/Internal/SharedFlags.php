@@ -134,7 +134,7 @@ final class SharedFlags
         return [$fields['batch'], $fields['index']];
     }
 
-    /** Returns when the task of the mark started, in nanoseconds of hrtime(); 0 before its start and after its end. */
+    /** Returns when the marked task started, in nanoseconds of hrtime(); 0 if its time limit is not running. */
     public function startedAt(): int
     {
         /** @var array{1: int} $fields */
@@ -162,7 +162,7 @@ final class SharedFlags
         return max($started, min($limit, $this->startedCount($batch, $limit)));
     }
 
-    /** @return int number of tasks of the batch up to the marked one */
+    /** @return int number of started tasks: those up to the mark; all `$count` if the mark is in a later batch */
     public function startedCount(int $batch, int $count): int
     {
         [$current, $index] = $this->readMark();

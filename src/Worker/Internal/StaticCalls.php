@@ -123,8 +123,8 @@ final class StaticCalls
             $isConstant => self::classBefore($source, $at - 2),
             default => self::qualified(self::content($last)),
         };
-        // If a closure without $this calls ['self', 'run'], `static` keeps its meaning in run(). If it calls
-        // [self::class, 'run'], `static` means the named class there.
+        // If a closure without $this calls ['self', 'run'], `static` in run() means the same class as in the closure.
+        // If it calls [self::class, 'run'], `static` in run() means the named class.
         $isKeyword = $last->is(\T_CONSTANT_ENCAPSED_STRING) && $class[0] !== '\\';
 
         return [$class, $isLiteral ? self::content($method) : self::COMPUTED, !$isKeyword];

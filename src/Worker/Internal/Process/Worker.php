@@ -21,7 +21,7 @@ final class Worker
     /** Shortest time that pcntl_fork() takes, in nanoseconds. A task that took less time cannot have forked. */
     private const MIN_FORK_NANOSECONDS = 50_000;
 
-    /** Largest index of a task, encoded for {@see SharedFlags}. */
+    /** Largest index, encoded for {@see SharedFlags}. If it is marked, all tasks of the batch count as started. */
     private const ALL_STARTED = "\xFF\xFF\xFF\xFF";
 
     /** @var array<int, string> encoded task indexes for {@see SharedFlags} */
