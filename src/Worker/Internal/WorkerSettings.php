@@ -10,6 +10,7 @@ use Spindle\Worker\ResultBudget;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerPoolOptions;
 
+/** Settings that a worker receives when it starts, the options of its PHP, and the limits of results. */
 final class WorkerSettings
 {
     /** Default limit of a result in bytes if PHP has no memory_limit. Otherwise, a quarter of memory_limit is used. */

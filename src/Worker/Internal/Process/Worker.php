@@ -11,6 +11,7 @@ use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\TaskContext;
 use Spindle\Worker\Thrown;
 
+/** Runs the tasks of a worker: receives batches, calls their tasks one after the other, and sends the results. */
 final class Worker
 {
     /** Longest time for which results stay unsent while further tasks start. A kill loses such results. */
