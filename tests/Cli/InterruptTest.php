@@ -124,7 +124,7 @@ final class InterruptTest extends SpindleCommandTestCase
             $control,
         );
         $interrupts = new Interrupts($console, $control, $statistics);
-        $interrupts->handleEnds();
+        $interrupts->handleTermination();
         posix_kill((int) getmypid(), \SIGINT);
         delay(0.01);
 

@@ -23,7 +23,7 @@ final class BrokerOptions
 
     private const VARIABLE = 'SPINDLE_BROKER';
 
-    /** Parameter of TlsOptions, and variable, by option. */
+    /** Parameter of TlsOptions and environment variable for each option. */
     private const TLS_FILES = [
         'tls-ca' => ['caFile', 'SPINDLE_TLS_CA'],
         'tls-cert' => ['certificate', 'SPINDLE_TLS_CERT'],
@@ -73,7 +73,7 @@ final class BrokerOptions
 
     /**
      * @param string $what name of the option or argument, for the message
-     * @param string $name name of a queue. A password is masked in the message, if the name is an address
+     * @param string $name name of a queue. If it is an address by mistake, the message masks its password
      *
      * @throws UsageException when the name is not valid
      */

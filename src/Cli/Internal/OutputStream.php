@@ -14,9 +14,9 @@ use Spindle\Internal\Warnings;
  * Standard output, standard error or a job log, unbuffered: when {@see write()} returns, all bytes are written.
  *
  * A write to a pipe is split into pieces. Before each piece, the fiber waits in the event loop until the stream is
- * writable. So signals and timers are handled while the reader is slow. The stream stays in blocking mode: O_NONBLOCK
- * would affect all processes that share the open file, and would stay set if this process was killed. A terminal is
- * opened a second time, in non-blocking mode, because a write of any size to a terminal can block.
+ * writable, so that signals and timers are handled while the reader is slow. The stream stays in blocking mode:
+ * O_NONBLOCK would affect all processes that share the open file, and would stay set if this process was killed. A
+ * terminal is opened a second time, in non-blocking mode, because a write of any size to a terminal can block.
  */
 final class OutputStream
 {
@@ -104,7 +104,7 @@ final class OutputStream
     }
 
     /**
-     * Returns a stream that fails each write if a standard descriptor was closed and is now the lock file of opcache.
+     * Returns $stream. If it was closed and the lock file of opcache got its descriptor, returns a read-only /dev/null.
      *
      * @param resource $stream
      *

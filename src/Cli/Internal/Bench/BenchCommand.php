@@ -94,7 +94,7 @@ final class BenchCommand extends Command
         'workload' => ['--workload', null, self::VALUE, <<<'TEXT'
             commands: "command" runs the shell line of
             --command; "echo" and "sleep" run the tasks
-            that TaskRunner.php measures itself with
+            of the benchmark of TaskRunner.php
             [default: command]
             TEXT],
         'start-method' => ['--start-method', null, self::VALUE, <<<'TEXT'

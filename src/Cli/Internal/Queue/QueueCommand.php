@@ -39,8 +39,8 @@ final class QueueCommand extends Command
         needed, because the contents of jobs are not read.
 
         <comment>Output of list</comment>
-          For each queue with a job or an agent, now or before: the numbers of its
-          jobs, and of the agents that serve it. The engine is asked for its keys in
+          For each queue that has or had a job or an agent: the numbers of its jobs,
+          and of the agents that serve it. The engine is asked for its keys in
           short requests, so other clients do not wait. Keys that can't be read, or
           that another version has created, are reported on standard error.
 
@@ -61,7 +61,7 @@ final class QueueCommand extends Command
           A job that no agent has claimed is removed. The agent of a running job is
           asked to end it; if the job ends by itself first, it is done. A cancelled
           job never runs again, and its status is "cancelled" for about an hour.
-          Until then, its id stays in use. A second cancellation does no harm.
+          During this hour, its id is in use. A second cancellation does no harm.
 
         <comment>Exit status</comment>
           0      done

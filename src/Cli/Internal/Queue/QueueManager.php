@@ -25,7 +25,7 @@ final class QueueManager
     public function __construct(private readonly Broker $broker, private readonly string $queue) {}
 
     /**
-     * Returns the report of all queues. If the engine can't read the keys of a queue, the report has the reason.
+     * Returns the report of all queues. If a queue can't be read, the report has the reason instead of numbers.
      *
      * @throws BrokerException
      */
@@ -81,12 +81,10 @@ final class QueueManager
     }
 
     /**
-     * Cancels unfinished jobs.
-     *
      * @param list<string> $ids
      *
-     * @return array{int, list<string>, int} number of these jobs, the other ids, and the number of jobs that were
-     *                                       running, which their agents end
+     * @return array{int, list<string>, int} number of cancelled jobs, ids that belong to no unfinished job, and number
+     *                                       of cancelled jobs that were running: their agents end these jobs
      *
      * @throws BrokerException
      */
@@ -108,7 +106,7 @@ final class QueueManager
     /**
      * @param list<string>|null $ids null for all dead letters
      *
-     * @return array{int, list<string>} number of retried dead letters, and the other ids
+     * @return array{int, list<string>} number of retried dead letters, and the ids that are not dead letters
      *
      * @throws BrokerException
      */
@@ -120,7 +118,7 @@ final class QueueManager
     /**
      * @param list<string>|null $ids null for all dead letters
      *
-     * @return array{int, list<string>} number of deleted dead letters, and the other ids
+     * @return array{int, list<string>} number of deleted dead letters, and the ids that are not dead letters
      *
      * @throws BrokerException
      */
@@ -156,7 +154,7 @@ final class QueueManager
      * @param list<string>|null $ids null for all dead letters
      * @param \Closure(string, list<string>): int $action method of the broker; returns how many jobs were changed
      *
-     * @return array{int, list<string>} number of changed jobs, and the other ids
+     * @return array{int, list<string>} number of changed jobs, and the ids that are not dead letters
      */
     private function forDeadLetters(?array $ids, \Closure $action): array
     {

@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run;
 
 /**
  * Rewrites a shell line into a form that does not depend on the style of quoting: a\ b, 'a b' and "a b" have the same
- * form. So Spindle can resume a job log in which GNU parallel has quoted the commands in another style.
+ * form. Thus, Spindle can resume a job log in which GNU parallel has quoted the commands in another style.
  *
  * Two lines have the same form only if dash and bash read the same command from both lines. A line stays unchanged if
  * its form is uncertain, for example because of a here-document, a comment, backticks, ${...}, or a $(...) in double
@@ -38,6 +38,7 @@ final class CanonicalQuotes
     private const BARE = '[^ \t\n\0;&|()<>\x01\x02]';
     private const ANY = '(?:\x01.|[^ \t\n\0;&|()<>\x01])';
 
+    /** Matches the start of a word that contains a quoted character or empty quotes. */
     private const MARKED = self::START . '(?=' . self::BARE . '*+[\x01\x02])';
 
     /** Matches the start of a command with its reserved words, if any. The next word can be a reserved word, too. */

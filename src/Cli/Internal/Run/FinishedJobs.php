@@ -13,7 +13,7 @@ use Spindle\Cli\Internal\UsageException;
  */
 final class FinishedJobs
 {
-    /** A page has 480 bytes, so that PHP allocates 512 bytes for it. Larger pages waste memory if many jobs miss. */
+    /** A page has 480 bytes, so that PHP allocates 512 bytes for it. Larger pages waste memory if jobs are missing. */
     private const JOBS_PER_PAGE = 60;
     private const ENTRY_BYTES = 8;
     private const SUCCEEDED = "\1";
@@ -26,7 +26,7 @@ final class FinishedJobs
     /** Largest size of a line. The system limits a command to 6 MiB; quotes can double this size. */
     private const MAX_LINE_BYTES = 16 << 20;
 
-    /** Bytes that are read at once, because PHP allocates memory for all of them for each line. */
+    /** Largest number of bytes of one read. PHP allocates this much memory for each read, also for a short line. */
     private const PIECE_BYTES = 1 << 13;
 
     /** @var array<int, string> entries of JOBS_PER_PAGE consecutive jobs, by page; NUL bytes for each missing job */

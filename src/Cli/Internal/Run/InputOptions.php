@@ -248,15 +248,15 @@ final class InputOptions
             }
             $maxRecords ??= $number;
         }
-        $fills = self::fills($given);
-        if ($given->flag('jsonl') && ($fills || $maxRecords !== null)) {
+        $fillsCommands = self::fillsCommands($given);
+        if ($given->flag('jsonl') && ($fillsCommands || $maxRecords !== null)) {
             throw new UsageException('option --jsonl: a line is one command; remove -m, -X, -n, -N and -L');
         }
 
-        return $maxRecords ?? ($fills ? null : 1);
+        return $maxRecords ?? ($fillsCommands ? null : 1);
     }
 
-    private static function fills(GivenOptions $given): bool
+    private static function fillsCommands(GivenOptions $given): bool
     {
         return $given->flag('pack') || $given->flag('xargs') || $given->flag('each-word');
     }
@@ -293,7 +293,7 @@ final class InputOptions
         if ($template === []) {
             return new LineFormat(isJson: false);
         }
-        if (self::fills($given) && $strings->hasPosition(implode(' ', $template))) {
+        if (self::fillsCommands($given) && $strings->usesPosition(implode(' ', $template))) {
             throw new UsageException(
                 'the command contains the position of a value, such as {1}, but with -m, -X and --xargs the number of'
                 . ' values is not known; give a number with -N',

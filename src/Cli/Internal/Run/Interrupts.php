@@ -12,9 +12,9 @@ use Spindle\Internal\IgnoredSignals;
 use Spindle\Internal\SignalWatch;
 
 /**
- * Handles SIGUSR1 and, after {@see handleEnds()}, Ctrl-C and SIGTERM. Without ext-pcntl, these signals end this process
- * immediately. The launcher, a helper process, then ends the jobs. Signals that were ignored when this process started
- * stay ignored.
+ * Handles SIGUSR1 and, after {@see handleTermination()}, Ctrl-C and SIGTERM. Without ext-pcntl, these signals end this
+ * process immediately. The launcher, a helper process, then ends the jobs. Signals that were ignored when this process
+ * started stay ignored.
  */
 final class Interrupts
 {
@@ -38,7 +38,7 @@ final class Interrupts
     }
 
     /** Handles Ctrl-C and SIGTERM. Before this call, they end this process immediately. */
-    public function handleEnds(): void
+    public function handleTermination(): void
     {
         $this->handle([self::SIGINT => $this->onInterrupt(...), self::SIGTERM => $this->onTerminate(...)]);
     }
@@ -70,7 +70,7 @@ final class Interrupts
         $this->console->notice(
             'interrupted: no more jobs start, and running jobs may finish; interrupt again to end them',
         );
-        $this->control->drain();
+        $this->control->startNoMoreJobs();
     }
 
     private function onTerminate(): void

@@ -56,7 +56,7 @@ final class JobControl
         $this->pool->resume();
     }
 
-    /** Ends a running job, which then counts as failed. Does nothing if the job is not running, as before a retry. */
+    /** Ends a running job, which then counts as failed. Does nothing if the job only waits, for example for a retry. */
     public function end(InputJob $job): void
     {
         if (\in_array($job, $this->runningJobs(), true)) {
@@ -80,7 +80,7 @@ final class JobControl
         return $wasEnded;
     }
 
-    public function drain(): void
+    public function startNoMoreJobs(): void
     {
         $this->pool->cancelWaiting();
         $this->wait->stop();

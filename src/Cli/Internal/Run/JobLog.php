@@ -25,7 +25,7 @@ final class JobLog
     private const MAX_PIPE_ATTEMPTS = 100;
     private const PIPE_PAUSE_MICROSECONDS = 10_000;
 
-    /** Writes to a pipe, device or descriptor, and waits while its reader is slow; null for any other regular file. */
+    /** Writes to a pipe, a device or a path such as /dev/fd/3, and waits for slow readers; null for other files. */
     public readonly ?OutputStream $output;
 
     /** @param resource $file open for appending */
@@ -212,7 +212,7 @@ final class JobLog
         return $file;
     }
 
-    /** @return resource|false a stream at the position of the outputs; false if $path is not a descriptor's path */
+    /** @return resource|false a stream that shares the descriptor's position; false if $path names no descriptor */
     private static function openDescriptor(string $path): mixed
     {
         $descriptor = FileType::streamPath($path);

@@ -78,7 +78,7 @@ final class MachineLimits
         return $limits;
     }
 
-    /** Waits until a job may start, and counts the job. If none runs for $reportDelay, reports once why none starts. */
+    /** Waits until a job may start, and counts the job. If no job runs for $reportDelay, reports the reason once. */
     public function awaitRoom(InputWait $wait, RunStatistics $statistics, ProgressConsole $console): void
     {
         $idleSince = Clock::now();

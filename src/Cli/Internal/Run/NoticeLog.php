@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run;
 use Psr\Log\AbstractLogger;
 use Spindle\Cli\Internal\Run\Output\Console;
 
-/** Writes the warnings of a transport as notices of the console, which exists only later than the transport. */
+/** Writes the warnings of a transport as notices of the console. The console is created after the transport. */
 final class NoticeLog extends AbstractLogger
 {
     public ?Console $console = null;

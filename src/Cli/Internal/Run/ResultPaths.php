@@ -58,7 +58,7 @@ final class ResultPaths
         return $this->template->uses(Replacement::SLOT);
     }
 
-    /** @return array{string, string|null} folder for the job's files; the same if it is the job's own, else null */
+    /** @return array{string, string|null} folder for the job's files, and the job's own folder; null if it has none */
     public function folders(InputJob $job): array
     {
         if ($this->root !== null) {

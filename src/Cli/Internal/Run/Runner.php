@@ -104,8 +104,8 @@ final class Runner
             $results,
             $log,
         );
-        // Not earlier: while a large job log is read, the event loop does not run, so a handler could not end the run.
-        $this->interrupts->handleEnds();
+        // While openLog() reads a large job log, the event loop does not run. A handler could not end the run then.
+        $this->interrupts->handleTermination();
     }
 
     /**
@@ -131,7 +131,7 @@ final class Runner
             return $this->interrupts->status ?? ExitStatus::BROKEN_PIPE;
         } finally {
             array_map(EventLoop::cancel(...), $timers);
-            $this->console->close(); // before the handlers end: Ctrl-C must not prevent it
+            $this->console->close(); // before removeHandlers(): without a handler, Ctrl-C ends this process immediately
             $this->interrupts->removeHandlers();
             $this->pool->kill();
             $this->options->input->inputs->close();
@@ -221,7 +221,7 @@ final class Runner
         } catch (OutputFailedException|OutputClosedException $failure) {
             throw $failure;
         } catch (SpindleException $failure) {
-            // The pool, the engine or the input failed. Results that --keep-order holds are recorded before the throw.
+            // The pool, the engine or the input failed. The results that --keep-order holds must be recorded first.
         }
         foreach ($this->order?->remaining() ?? [] as $job => $result) {
             $this->recorder->record($job, $result);
@@ -395,7 +395,7 @@ final class Runner
             $this->nameFailed($job, $last);
         }
         $done = Plural::of($this->statistics->doneCount(), 'job');
-        $halt->now ? $this->control->kill() : $this->control->drain();
+        $halt->now ? $this->control->kill() : $this->control->startNoMoreJobs();
         $running = $halt->now ? 'running jobs are ended' : 'running jobs may finish';
 
         return "halted after {$done}, of which {$failed} failed; {$running}";
@@ -411,7 +411,7 @@ final class Runner
         $this->console->notice("{$job->name()} failed: " . FailureNotices::how($result) . ": {$command}");
     }
 
-    /** Returns the number of all jobs, including skipped ones. The number is only known if --halt has a percentage. */
+    /** Returns the number of all jobs, including skipped ones. Can be too low unless --halt has a percentage. */
     private function jobCount(): int
     {
         return $this->statistics->skipped + ($this->statistics->total ?? 0);

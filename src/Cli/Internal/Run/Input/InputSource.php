@@ -66,7 +66,7 @@ final class InputSource
     }
 
     /**
-     * Opens the file of a descriptor's path again if possible, because users of one descriptor share their position.
+     * Opens a file. If the path is that of a descriptor, opens its file again if possible, to get a separate position.
      *
      * @return resource|false
      */

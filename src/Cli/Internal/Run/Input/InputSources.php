@@ -84,7 +84,7 @@ final class InputSources
         return $names;
     }
 
-    /** Counts the combinations. Returns null for more than PHP_INT_MAX, or if a source or $wait gives no number. */
+    /** Returns the number of rows; null if it is unknown or exceeds PHP_INT_MAX, or if $wait is stopped. */
     public function count(InputWait $wait): ?int
     {
         $total = 1.0; // as an integer, the product could overflow

@@ -106,7 +106,7 @@ final class RepeatedWords
 
     private function isSeparator(string $text): bool
     {
-        // A continued line continues a word, unless the word has no other text yet.
+        // A backslash and a line feed continue a word. If they are the first characters, they separate two words.
         $isAtWordStart = $this->text === '' && $this->word->start === \count($this->items);
 
         return strspn($text, self::SEPARATORS) === \strlen($text) || $text === "\\\n" && $isAtWordStart;

@@ -63,7 +63,7 @@ final class ReplacementStrings
         return preg_match($this->pattern($text), $text) === 1;
     }
 
-    public function hasPosition(string $text): bool
+    public function usesPosition(string $text): bool
     {
         $replacements = array_filter($this->split($text), static fn($part): bool => $part instanceof Replacement);
 

@@ -22,7 +22,7 @@ final class ShellLineScanner
 
     private OpenConstructs $open;
 
-    /** The last character read; x after an escaped character; '' at the start. Skips a backslash with a line feed. */
+    /** Last character read: x for an escaped one or a value, '' at the start. A continued line does not change this. */
     private string $previous = '';
 
     private bool $atWordStart = true;
@@ -105,7 +105,7 @@ final class ShellLineScanner
         };
     }
 
-    /** Returns whether the position is in an assignment or after < or >. A second value would be outside of it. */
+    /** Returns whether the position is in an assignment or after < or >. A second value would be a separate word. */
     public function allowsOnlyOneValue(): bool
     {
         return $this->open->innermost->isInSingleValue();

@@ -31,7 +31,7 @@ final class ShuffledOrder
     }
 
     /**
-     * Can be called once, after the last call of {@see add()}. Implements the algorithm of Fisher and Yates.
+     * Yields the positions by the algorithm of Fisher and Yates. Can be called once, after the last {@see add()}.
      *
      * @return \Generator<int, int>
      *

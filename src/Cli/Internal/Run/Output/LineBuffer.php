@@ -13,7 +13,7 @@ final class LineBuffer
     private const MAX_TAGGED_BYTES = 16 << 20;
 
     private readonly ?LineTag $tag;
-    /** Bytes that {@see LineOutput} prints now. */
+    /** Number of bytes that {@see LineOutput} is printing. They need memory until the write has finished. */
     public int $printedBytes = 0;
 
     private string $rest = '';

@@ -61,7 +61,7 @@ final class ScreenProgress implements Progress
         $this->notices = new FailureNotices($console);
         $terminal->watch($this->onResize(...), $this->clear(...), $this->onContinue(...));
         if ($this->keys !== null) {
-            $terminal->watchEnds();
+            $terminal->restoreSettingsAtEnd();
         }
         $this->showSoon();
     }

@@ -56,7 +56,7 @@ final class ScreenTerminal
     public function __construct(private readonly mixed $stream) {}
 
     /**
-     * Calls the closures on changes that affect the terminal. Without ext-pcntl and ext-posix, they are never called.
+     * Calls the closures on changes that affect the terminal. Does nothing if ext-pcntl or ext-posix is missing.
      *
      * @param \Closure(): void $resized   called when the size has changed, so the terminal may have rewrapped lines
      * @param \Closure(): void $suspend   called when this process is about to be suspended
@@ -84,7 +84,7 @@ final class ScreenTerminal
     }
 
     /** Restores the terminal's settings when this process ends, even by SIGHUP or SIGQUIT. Call before readKeys(). */
-    public function watchEnds(): void
+    public function restoreSettingsAtEnd(): void
     {
         if ($this->watchers === []) {
             return; // ext-pcntl or ext-posix is missing
@@ -106,7 +106,7 @@ final class ScreenTerminal
 
     /**
      * Starts to read each key as soon as it is pressed, without an echo. Ctrl-C and Ctrl-Z still send signals. Does
-     * nothing while this process is in the background, without ext-pcntl, or before a call of {@see watchEnds()}.
+     * nothing in the background, without ext-pcntl, or before a call of {@see restoreSettingsAtEnd()}.
      *
      * @param \Closure(string): void $press called with the bytes of keys
      *
@@ -190,7 +190,7 @@ final class ScreenTerminal
             && Warnings::suppressed(static fn(): int|false => stream_select($none, $streams, $none, 0)) === 1;
     }
 
-    /** Writes what the terminal accepts. In non-blocking mode, the rest is sent by {@see isReady()} or later writes. */
+    /** Writes the bytes that the terminal accepts at once. Later writes, or {@see isReady()}, send the other bytes. */
     public function write(string $bytes): void
     {
         $this->unsent .= $bytes;
@@ -251,7 +251,7 @@ final class ScreenTerminal
                 $this->restore();
                 EventLoop::cancel($watcher);
                 $this->watchers = array_values(array_diff($this->watchers, [$watcher]));
-                // A timer may draw before the handler of SIGCONT runs. So size and foreground must be checked again.
+                // A timer may draw before the handler of SIGCONT runs, and must not use the old size and foreground.
                 $this->forgetState();
                 // Suspends this process. The system ignores the signal if no shell could continue the process.
                 posix_kill((int) getmypid(), self::SIGTSTP);
@@ -276,14 +276,14 @@ final class ScreenTerminal
     }
 
     /**
-     * Runs stty on the terminal. Returns the output of stty; null if stty fails. Keys such as Ctrl-Z send their signal
-     * to stty too, and this method would wait forever for a suspended stty. So these signals wait for the end of stty.
+     * Runs stty on the terminal. Returns the output of stty; null if stty fails. Ctrl-Z would suspend stty too, and
+     * this method would wait forever. Therefore, the signals of keys are blocked until stty has ended.
      */
     private function stty(string ...$arguments): ?string
     {
         $mask = null;
         if (\function_exists('pcntl_sigprocmask')) {
-            pcntl_sigprocmask(\SIG_BLOCK, [self::SIGINT, self::SIGQUIT, self::SIGTSTP], $mask); // stty inherits it
+            pcntl_sigprocmask(\SIG_BLOCK, [self::SIGINT, self::SIGQUIT, self::SIGTSTP], $mask); // also in stty
         }
         try {
             return Warnings::suppressed(function () use ($arguments): ?string {

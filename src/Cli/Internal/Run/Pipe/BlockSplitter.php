@@ -20,11 +20,12 @@ final class BlockSplitter
 
     private string $buffer = '';
 
+    /** Position in the buffer of the first byte that was not yielded. */
     private int $start = 0;
 
-    private int $removed = 0;
+    private int $droppedBytes = 0;
 
-    private int $yieldedOfBlock = 0;
+    private int $yieldedBytesOfBlock = 0;
 
     private int $nextPieceBytes;
 
@@ -54,13 +55,13 @@ final class BlockSplitter
     {
         if ($this->start > 0) {
             $this->buffer = substr($this->buffer, $this->start);
-            $this->removed += $this->start;
+            $this->droppedBytes += $this->start;
             $this->start = 0;
         }
         $this->checkMemory(\strlen($this->buffer) + \strlen($bytes));
         $this->buffer .= $bytes; // PHP appends without a copy. A copy for each piece would take quadratic time.
-        while (\strlen($this->buffer) - $this->start >= $this->blockBytes - $this->yieldedOfBlock) {
-            if (!yield from $this->cut($this->start + $this->blockBytes - $this->yieldedOfBlock)) {
+        while (\strlen($this->buffer) - $this->start >= $this->blockBytes - $this->yieldedBytesOfBlock) {
+            if (!yield from $this->cut($this->start + $this->blockBytes - $this->yieldedBytesOfBlock)) {
                 $this->grow();
             }
         }
@@ -70,7 +71,7 @@ final class BlockSplitter
             $isFound = $end > $this->start;
             $this->nextPieceBytes = $isFound ? $this->pieceBytes : 2 * $size;
             if ($isFound) {
-                $this->yieldedOfBlock += $end - $this->start;
+                $this->yieldedBytesOfBlock += $end - $this->start;
                 yield false => $this->take($end);
             }
         }
@@ -78,7 +79,7 @@ final class BlockSplitter
 
     public function position(): int
     {
-        return $this->removed + $this->start;
+        return $this->droppedBytes + $this->start;
     }
 
     /**
@@ -91,12 +92,12 @@ final class BlockSplitter
         if ($this->groupSize > 0) {
             yield from $this->cut(\strlen($this->buffer));
         }
-        if ($this->start < \strlen($this->buffer) || $this->yieldedOfBlock > 0) {
+        if ($this->start < \strlen($this->buffer) || $this->yieldedBytesOfBlock > 0) {
             yield true => $this->take(\strlen($this->buffer));
         }
     }
 
-    /** @return \Generator<bool, string, mixed, bool> blocks; returns whether there is one */
+    /** @return \Generator<bool, string, mixed, bool> blocks that end at or before $limit; returns whether one ended */
     private function cut(int $limit): \Generator
     {
         $before = $this->start;
@@ -111,10 +112,10 @@ final class BlockSplitter
                 }
             }
         }
-        if ($end === $this->start && $this->yieldedOfBlock === 0) {
+        if ($end === $this->start && $this->yieldedBytesOfBlock === 0) {
             return $end > $before;
         }
-        $this->yieldedOfBlock = 0;
+        $this->yieldedBytesOfBlock = 0;
         yield true => $this->take($end);
 
         return true;

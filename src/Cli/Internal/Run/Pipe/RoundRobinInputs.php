@@ -40,7 +40,7 @@ final class RoundRobinInputs implements JobInputs
     /** Whether no block creates another job, so that {@see distribute()} gets the other blocks. */
     private bool $isComplete = false;
 
-    /** Whether the input has ended, or no more jobs are read, before there were enough jobs. */
+    /** Whether the input ended, or the caller stopped reading {@see jobs()}, before there were enough jobs. */
     private bool $hasEndedEarly = false;
 
     private ?InputWait $wait = null;

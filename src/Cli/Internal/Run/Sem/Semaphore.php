@@ -89,7 +89,7 @@ final class Semaphore
             if ($left <= 0) {
                 return null;
             }
-            // One of these must end before the count is below $limit. stream_select() fails for thousands of pipes.
+            // At least one of the first $limit holders must end. stream_select() fails for thousands of pipes.
             self::waitUntilOneEnds(\array_slice($holders, 0, $limit), $left);
         }
     }
