@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal;
 
 use Symfony\Component\Console\Helper\Helper;
 
-/** Escapes control characters in text from outside this program, because a terminal would execute them. */
+/** Escapes control characters in text from outside this program, because a terminal would interpret them. */
 final class TerminalText
 {
     /** Unicode control characters outside ASCII. A terminal interprets U+009B like ESC and "[". */

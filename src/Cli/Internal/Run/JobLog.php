@@ -14,7 +14,7 @@ use Spindle\Internal\FileType;
 
 /**
  * A log with one line per finished job, in GNU parallel's format: columns with tabs between them. The last column is
- * the command, with NUL bytes instead of line feeds. Each line is written in one piece, after all output of its job.
+ * the command, with NUL bytes instead of line feeds. A file gets each line in one write, after all output of its job.
  */
 final class JobLog
 {

@@ -31,7 +31,7 @@ interface JobInputs
      */
     public function jobs(InputWait $wait, \Closure $concurrency): \Generator;
 
-    /** Returns the job with the input that its command reads. Must be called once for each job that runs. */
+    /** Returns the job with the input that its command reads. Must be called for each job before it runs. */
     public function withInput(InputJob $job): InputJob;
 
     /** Returns a command line for printing and for logs, with a fixed name instead of a temporary file's name. */

@@ -17,7 +17,7 @@ final class ScreenProgress implements Progress
     private const MIN_FRAME_NANOSECONDS = 100_000_000;
     private const MAX_FRAME_NANOSECONDS = 1_000_000_000;
 
-    /** Pause after drawing, as a multiple of the drawing time. So drawing takes about 1 % of the time. */
+    /** Pause after drawing, as a multiple of the drawing time. With 100, drawing takes about 1 % of the time. */
     private const PAUSE_FACTOR = 100;
 
     /** Columns that the rate and a margin need in the line with the sparkline, the small chart of past rates. */
