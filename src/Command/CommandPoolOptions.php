@@ -20,8 +20,8 @@ final class CommandPoolOptions
      *        With a halt policy, the lookahead is 0. The lookahead is also 0 while the counted commands and their input
      *        strings have 16 MiB or more in total, and while more than 64 outputs have their own temporary files
      * @param bool $rerunAfterCrash whether to run the commands of a dead launcher again. A command may then run up to
-     *        four times. The command fails when four launchers have died while they ran the command. If false, the
-     *        commands of a dead launcher fail with {@see LauncherException}
+     *        four times. The command fails when four launchers have died while they ran the command. If false,
+     *        commands that a dead launcher may have started fail with {@see LauncherException}
      * @param StartMethod $startMethod how launchers start processes
      * @param string|null $php path of the PHP command-line binary that runs launchers; null to search for a binary
      * @param string|null $temporaryDirectory directory for the unlinked files that hold large outputs; null for the

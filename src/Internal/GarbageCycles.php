@@ -8,13 +8,13 @@ use Revolt\EventLoop;
 
 final class GarbageCycles
 {
-    /** End and nanoseconds of the last collection, by hrtime(). */
+    /** End and duration of the last collection, in nanoseconds of hrtime(). */
     private static int $endedAt = 0;
     private static int $took = 0;
 
     /**
      * Calls {@see destroy()}, unless the last collection ended less than $maxPause seconds ago and collections would
-     * take more than 1 % of the time. The exception goes to the error handler of the event loop.
+     * take more than 1 % of the time. An exception goes to the error handler of the event loop.
      */
     public static function collect(float $maxPause): void
     {

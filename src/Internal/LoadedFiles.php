@@ -81,7 +81,7 @@ final class LoadedFiles
 
     /**
      * Returns for how many seconds after a change of the file OPcache may give new requests the old version. After this
-     * time, {@see changedSinceLoad()} returns null in new requests. Returns null if only a new process loads it.
+     * time, {@see changedSinceLoad()} returns null in new requests. Null means: only a new process loads the change.
      */
     public static function reloadDelay(string $file): ?int
     {

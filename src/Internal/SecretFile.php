@@ -19,8 +19,9 @@ final class SecretFile
     }
 
     /**
-     * Opens the path of a file's descriptor again, because readers of one descriptor share their position in the file.
-     * A named pipe is not opened again, because that would wait for a process that writes into the pipe.
+     * Reads a file. If the path is that of a file's descriptor, opens the file again, because readers of one descriptor
+     * share their position in the file. The descriptor of a pipe is read as it is: to open a named pipe again would
+     * wait for a process that writes into the pipe.
      *
      * @param int<0, max>|null $maxBytes
      *

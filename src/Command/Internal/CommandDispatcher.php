@@ -160,7 +160,7 @@ final class CommandDispatcher implements AttemptEvents
         ];
     }
 
-    /** Accepts a command, which {@see CommandBackend::flush()} sends at the latest, or {@see DelayedStarts}. */
+    /** Accepts a command for the next {@see CommandBackend::flush()}. With a delay, {@see DelayedStarts} starts it. */
     public function submit(int $lane, mixed $key, Command $command, PendingCommandOwner $owner): PendingCommand
     {
         $id = $this->lastId = $this->lastId === 0xFFFFFFFF ? 1 : $this->lastId + 1;

@@ -69,7 +69,7 @@ final class DelayedStarts
         }
     }
 
-    /** Keeps all commands here while the pool is paused. Launchers would start several of them at once afterwards. */
+    /** Keeps all commands here while the pool is paused. Otherwise, launchers would later start several at once. */
     public function setPaused(bool $isPaused): void
     {
         $this->isPaused = $isPaused;

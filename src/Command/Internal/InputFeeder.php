@@ -17,7 +17,7 @@ final class InputFeeder
 {
     private const MAX_PIECE_BYTES = 1 << 16;
 
-    /** Pause after a stream that the event loop can't watch has returned no bytes, although it is not at its end. */
+    /** Pause after a read without bytes, if the stream has not ended and the event loop can't watch the stream. */
     private const EMPTY_READ_PAUSE_SECONDS = 0.01;
 
     private int $unacknowledged = 0;

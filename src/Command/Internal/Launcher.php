@@ -29,7 +29,7 @@ final class Launcher implements LauncherEvents
      */
     public int $largestShare = 0;
 
-    /** Maximum bytes of a command's input that this process sends before the launcher acknowledges them. */
+    /** While this number of a command's input bytes are unacknowledged, this process sends no more of them. */
     public int $inputWindow = LauncherProtocol::INPUT_WINDOW;
 
     public bool $isReady = false;
@@ -94,7 +94,7 @@ final class Launcher implements LauncherEvents
 
     /**
      * Returns the commands that probably run. A launcher takes waiting commands from the runs in rotation, and reports
-     * each start that comes before the start of an older command. So all other running commands are the oldest.
+     * each start that comes before the start of an older command. So running commands without a report are the oldest.
      *
      * @return array<int, PendingCommand> by id
      */

@@ -266,7 +266,7 @@ final class LauncherBackend implements CommandBackend
     private function notStarted(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
         [$reason, $exitCode] = [\ord($bytes[$at]), \ord($bytes[$at + 1])];
-        $isWithdrawn = $reason === 0 && $exitCode === 0; // `isMoving` is false if STARTED arrived before a failed start
+        $isWithdrawn = $reason === 0 && $exitCode === 0; // not `isMoving`: a STARTED before a failed start clears it
         $pending->cancelled = $pending->cancelled || (!$isWithdrawn && $pending->cancelNext !== null);
         if ($isWithdrawn && !$pending->mustEnd()) {
             try {
@@ -296,14 +296,14 @@ final class LauncherBackend implements CommandBackend
     }
 
     /**
-     * Records that a launcher lacks descriptors or processes, and returns whether to retry. A retry is useful while
-     * other launchers run commands, and until a timeout, because ending commands and other programs may free some.
+     * Records that a launcher lacks descriptors or processes, and returns whether to retry. While other launchers run
+     * commands, the ends of these commands may free some. Otherwise, other programs may free some before a timeout.
      */
     private function isRetryUseful(): bool
     {
         $now = Clock::now();
         if ($now - $this->exhaustedAt > self::EXHAUSTED_TIMEOUT_SECONDS + $this->options->delay) {
-            $this->exhaustedSince = null; // a shortage would have caused a retry before, so the last one is over
+            $this->exhaustedSince = null; // the last shortage is over: retries would have reported it in this time
         }
         $this->exhaustedAt = $now;
 

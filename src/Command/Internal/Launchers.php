@@ -22,10 +22,7 @@ final class Launchers
     private const COMMANDS_PER_LAUNCHER = 4;
     public const MAX_LAUNCHERS = 4;
 
-    /**
-     * Maximum deaths until another command ends, divided by the number of launchers. After more deaths, the commands of
-     * dead launchers fail.
-     */
+    /** Maximum deaths per launcher while no command ends. After more deaths, the commands of dead launchers fail. */
     private const MAX_DEATHS_PER_LAUNCHER = 3;
 
     /** Maximum failed starts per launcher in START_WINDOW_NANOSECONDS. After more, commands of dead launchers fail. */

@@ -27,10 +27,10 @@ final class PendingCommand
 
     public bool $cancelled = false;
 
-    /** @var list<self>|null the other commands of {@see cancelFirstRunning()}; null unless it waits for an answer */
+    /** @var list<self>|null commands that {@see cancelFirstRunning()} asks next; null unless it waits for an answer */
     public ?array $cancelNext = null;
 
-    /** Whether no attempt may follow the current one, even if it fails; set when the owner cancels waiting commands. */
+    /** Whether no attempt may follow the current one, even if it fails. Set by {@see CommandDispatcher::withdraw()}. */
     public bool $isLastAttempt = false;
 
     /** @var array<int, Sink> targets of streamed output, by frame type */

@@ -186,7 +186,7 @@ final class TransportBackend implements CommandBackend
         [$withdrawal, $cancellation] = [new DeferredCancellation(), new DeferredCancellation()];
         $this->sent[$pending->id] = [$pending, $withdrawal, $cancellation];
         $this->calls[$pending->id] = \Amp\async(function () use ($pending, $withdrawal, $cancellation): void {
-            [$command, $pending->portable] = [$pending->portable, '']; // perhaps megabytes, which a retry encodes again
+            [$command, $pending->portable] = [$pending->portable, '']; // perhaps megabytes; a retry encodes them again
             try {
                 $outcome = $this->transport->execute(
                     $command,

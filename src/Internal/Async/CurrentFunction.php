@@ -6,13 +6,13 @@ namespace Spindle\Internal\Async;
 
 use Revolt\EventLoop\FiberLocal;
 
-/** Identifies the running function. Its fiber is not enough: the event loop runs several functions in one fiber. */
+/** Identifies the function that the event loop has called. The loop calls several functions in one fiber, in turn. */
 final class CurrentFunction
 {
     /** @var FiberLocal<\stdClass>|null */
     private static ?FiberLocal $identity = null;
 
-    /** Returns an object that differs for each function. The object is freed when the function has ended. */
+    /** Returns an object that differs for each call by the event loop. The object is freed when the call ends. */
     public static function identity(): \stdClass
     {
         return (self::$identity ??= new FiberLocal(static fn(): \stdClass => new \stdClass()))->get();

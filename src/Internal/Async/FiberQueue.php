@@ -92,7 +92,7 @@ final class FiberQueue
         return false;
     }
 
-    /** Wakes all waiting fibers, 64 per turn of the loop. A fiber that comes later may be woken before the last one. */
+    /** Wakes all waiting fibers, 64 per turn of the loop. A fiber that waits later may be woken before some of them. */
     public function wakeAll(): void
     {
         if ($this->waiting !== []) {

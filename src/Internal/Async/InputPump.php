@@ -79,8 +79,8 @@ final class InputPump
      * Stops reading. Does not wait for a running read, because code of the input may have called this method. The value
      * of that read is dropped.
      *
-     * @param \Throwable $reason becomes the failure, unless all values of an array were passed on. The end of another
-     *     iterable shows only at one more read, so $reason becomes the failure even after the last value
+     * @param \Throwable $reason becomes the failure, unless all values of an array were passed on. The end of any other
+     *     iterable is known only after one more read, so $reason becomes the failure even after the last value
      */
     public function close(\Throwable $reason): void
     {

@@ -28,7 +28,7 @@ final class TimeSlice
         try {
             LoopTurn::await();
         } catch (CannotWaitException) {
-            // The caller has work, so it needs no wait.
+            // The fiber goes on with its work. Other fibers run later.
         }
         $this->startedAt = hrtime(true);
     }

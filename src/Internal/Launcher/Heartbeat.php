@@ -33,7 +33,7 @@ final class Heartbeat
 
     private bool $isWaiting = false;
 
-    private int $unanswered = 0;
+    private int $checksWithoutAnswer = 0;
 
     private readonly OwnLoop $loop;
 
@@ -65,7 +65,7 @@ final class Heartbeat
     public function noteAnswer(): void
     {
         $this->isWaiting = false;
-        $this->unanswered = 0;
+        $this->checksWithoutAnswer = 0;
     }
 
     /**
@@ -75,16 +75,16 @@ final class Heartbeat
      */
     public function check(LauncherChild $child): ?string
     {
-        if (!$this->isWaiting || ++$this->unanswered < self::STOPPED_CHECKS) {
+        if (!$this->isWaiting || ++$this->checksWithoutAnswer < self::STOPPED_CHECKS) {
             return null;
         }
         if ($child->state() === 'T') {
-            return "it was stopped and did not answer for {$this->unanswered} s, so it was killed";
+            return "it was stopped and did not answer for {$this->checksWithoutAnswer} s, so it was killed";
         }
 
-        return $this->unanswered < self::SILENT_CHECKS
+        return $this->checksWithoutAnswer < self::SILENT_CHECKS
             ? null
-            : "it did not answer for {$this->unanswered} s, so it was killed";
+            : "it did not answer for {$this->checksWithoutAnswer} s, so it was killed";
     }
 
     /** Returns whether to send a ping, and records it. Stops the checks if no ping is due and none is unanswered. */

@@ -51,10 +51,10 @@ final class LauncherProcess
     /** Bytes to write; the first $written of them have been written. */
     private string $unsent = '';
 
-    /** Number of written bytes. write() removes them when they are half of $unsent, as it has to copy the rest. */
+    /** Number of written bytes. write() removes them when they are half of $unsent, because each removal copies. */
     private int $written = 0;
 
-    /** Set when the pipes are closed. At the end of a script, PHP may destroy this object before the pool. */
+    /** Set when the pipes are closed. The pool may still exist: PHP destroys objects in any order at the end. */
     public bool $isClosed = false;
 
     /**

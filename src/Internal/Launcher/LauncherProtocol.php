@@ -81,7 +81,7 @@ final class LauncherProtocol
     /** Largest value of the window in CONFIGURE: {@see Process\JobScheduler::$outputWindow}. */
     public const OUTPUT_WINDOW = 1 << 20;
 
-    /** The pool sends no input of a job while at most this number of bytes wait for the launcher's acknowledgement. */
+    /** Largest input window: while this number of a job's bytes are unacknowledged, the pool sends no more input. */
     public const INPUT_WINDOW = 1 << 18;
 
     /** Environment variable that marks the processes of a command, so that {@see Process\ProcessTree} finds them. */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Testing;
 
-/** A temporary server failed to start, or its files were inaccessible. Callers convert it to a public exception. */
+/** A temporary server failed to start, or its files were inaccessible. Callers throw a public exception instead. */
 final class ServerException extends \RuntimeException
 {
     /** @param string $output end of the server's log if the server did not become ready; '' for other failures */

@@ -22,7 +22,7 @@ final class WaitingJobs
     public function add(object $job): void
     {
         if ($this->lanes === []) {
-            $this->clear(); // an array that was large would keep its size, and each search would pass over all places
+            $this->clear(); // a large array keeps its size when it gets empty, and key() would pass over empty places
         }
         $this->laneOf[$job->id] = $job->lane;
         $this->lanes[$job->lane][$job->id] = $job;
