@@ -80,8 +80,8 @@ final class LoadedFiles
     }
 
     /**
-     * Returns for how many seconds after a change of the file OPcache may give new requests the old version. After this
-     * time, {@see changedSinceLoad()} returns null in new requests. Null means: only a new process loads the change.
+     * Returns for how many seconds after a change of the file OPcache may give new requests the old version; null if
+     * only a new process loads the new one. After this time, {@see changedSinceLoad()} returns null in new requests.
      */
     public static function reloadDelay(string $file): ?int
     {

@@ -74,7 +74,7 @@ final class Capture
 
     /**
      * Copies the output from its own file to the end of a shared file, and closes its own file. Nothing may be appended
-     * after that.
+     * after this call.
      *
      * @throws StreamException when the shared file can't be written; the output stays in its own file
      */

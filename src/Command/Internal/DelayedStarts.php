@@ -24,7 +24,7 @@ final class DelayedStarts
     /** Earliest time of the next start, in nanoseconds of the monotonic clock. */
     private int $nextStartAt = 0;
 
-    /** Last command that a launcher got, until the launcher reports its start or end. Delays the next start. */
+    /** The command that was sent last, until a launcher reports the command's start or end. Delays the next start. */
     private ?PendingCommand $starting = null;
 
     private ?string $timerId = null;

@@ -151,7 +151,7 @@ final class Launcher implements LauncherEvents
         return max(self::MIN_WINDOW, min($max, intdiv($total, $parts)));
     }
 
-    /** Handles the end of the answer to a CONFIGURE frame, which reports the start of each running command. */
+    /** Handles the end of the answer to a CONFIGURE frame. The answer has reported each running command's start. */
     public function onConfigured(): void
     {
         $this->wereRunning = [];
@@ -200,7 +200,7 @@ final class Launcher implements LauncherEvents
         return $this->excess() - $this->movingCount;
     }
 
-    /** Queues a request to give back the last command that may be waiting. Returns false if there is none. */
+    /** Queues a WITHDRAW frame for the newest command that may be waiting. Returns false if no command may wait. */
     public function withdrawLast(): bool
     {
         for ($pending = end($this->commands); $pending !== false; $pending = prev($this->commands)) {

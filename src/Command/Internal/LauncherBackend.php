@@ -296,8 +296,8 @@ final class LauncherBackend implements CommandBackend
     }
 
     /**
-     * Records that a launcher lacks descriptors or processes, and returns whether to retry. While other launchers run
-     * commands, the ends of these commands may free some. Otherwise, other programs may free some before a timeout.
+     * Records that a launcher lacks descriptors or processes, and returns whether to retry. Commands of other launchers
+     * may free some when they end. Without such commands, only other programs can, so retries end after a timeout.
      */
     private function isRetryUseful(): bool
     {

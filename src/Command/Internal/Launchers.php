@@ -92,11 +92,11 @@ final class Launchers
     }
 
     /**
-     * Starts missing launchers, and replaces launchers whose credentials are no longer those of this process.
+     * Starts missing launchers, and replaces launchers whose credentials differ from those of this process.
      *
      * @return string credentials of this process and of the current launchers
      *
-     * @throws LauncherException when a launcher can't be started, or the pool is closed. The user's logger may close it
+     * @throws LauncherException when a launcher can't be started, or when the pool is closed, perhaps by the logger
      */
     public function start(int $concurrency): string
     {

@@ -129,7 +129,7 @@ final class PendingCommand
         $this->send(LauncherProtocol::SEND_OUTPUT);
     }
 
-    /** @param list<self> $commands ends the first that has a slot; only their launchers know which one that is */
+    /** @param list<self> $commands the first of these that has a slot is ended; only launchers know which has one */
     public static function cancelFirstRunning(array $commands): void
     {
         do {

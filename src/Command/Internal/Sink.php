@@ -13,8 +13,8 @@ use Spindle\Internal\Warnings;
 
 /**
  * Passes a command's output to the caller's function or stream, piece by piece and in order. The event loop delivers
- * the pieces after write() has returned, so the function may suspend. The launcher does not read the command's output
- * while too many bytes are neither delivered nor dropped: at most LauncherProtocol::OUTPUT_WINDOW.
+ * the pieces after write() has returned, so the function may suspend. While more bytes than the output window (at most
+ * LauncherProtocol::OUTPUT_WINDOW) are neither delivered nor dropped, the launcher does not read the command's output.
  */
 final class Sink
 {
@@ -142,7 +142,7 @@ final class Sink
 
     /**
      * Writes without blocking, even to a blocking stream, because the stream's reader may be waiting for this process.
-     * A stream that can't be watched keeps its mode, and so may block: its filters would lose bytes in the other mode.
+     * If the stream can't be watched, keeps the mode and may block: a filter in non-blocking mode would lose bytes.
      *
      * @param resource $stream
      */

@@ -7,7 +7,7 @@ namespace Spindle\Internal\Launcher;
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Warnings;
 
-/** Finds the descriptors of this process that a launcher must not inherit. */
+/** Finds the descriptors of this process that a child process, such as a launcher, must not inherit. */
 final class Descriptors
 {
     /** Highest descriptor that the launcher inherits on purpose. */
@@ -17,9 +17,9 @@ final class Descriptors
     private const SPARE_DESCRIPTORS = 16;
 
     /**
-     * Returns the descriptors that are replaced by /dev/null in the launcher. During the start, this process opens one
+     * Returns the descriptors that are replaced by /dev/null in the child. During the start, this process opens one
      * more descriptor for each of them. If the descriptor limit is too low for all replacements, sockets are replaced
-     * first, because a copy of a socket keeps its connection open. The launcher inherits the remaining descriptors.
+     * first, because a copy of a socket keeps its connection open. The child inherits the remaining descriptors.
      *
      * @return list<int>
      */

@@ -54,7 +54,7 @@ final class LauncherProcess
     /** Number of written bytes. write() removes them when they are half of $unsent, because each removal copies. */
     private int $written = 0;
 
-    /** Set when the pipes are closed. The pool may still exist: PHP destroys objects in any order at the end. */
+    /** Set when the pipes are closed. At the end of a script, PHP may destroy this object while the pool exists. */
     public bool $isClosed = false;
 
     /**

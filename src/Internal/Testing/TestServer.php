@@ -80,7 +80,7 @@ final class TestServer
     {
         foreach ($signals as $signal => $seconds) {
             $this->signal($signal);
-            $this->state->signal(self::SIGCONT); // to all processes: suspended ones handle no other signal before it
+            $this->state->signal(self::SIGCONT); // to all: a suspended process handles no other signal before
             if (Wait::until(fn(): bool => !$this->isRunning(), $seconds)) {
                 return;
             }

@@ -55,7 +55,7 @@ final class ProcOpenBackend implements Backend
     /** Whether SIGCHLD was received since the last check of all jobs. One signal may announce several exits. */
     private bool $childEnded = false;
 
-    /** Time of the last check of all jobs after SIGCHLD, in ns of the monotonic clock. */
+    /** Time of the last check of all jobs, in ns of the monotonic clock. */
     private int $checkedAt = 0;
 
     private bool $hasStarted = false;
@@ -317,7 +317,7 @@ final class ProcOpenBackend implements Backend
             $this->scheduler->poolEnded(); // STDIN does not end while a fork of the pool's process has the pipe open
         }
         $candidates = $announced + $this->exiting;
-        // Most signals announce only the exits of the candidates, so a check of all jobs is rare while jobs end.
+        // Most signals announce only exits of candidates. So while there are candidates, all jobs are checked rarely.
         $isDue = $this->childEnded
             && ($candidates === [] || hrtime(true) - $this->checkedAt > self::MAX_CHECK_NANOSECONDS);
         if ($checksAll || $isDue) {

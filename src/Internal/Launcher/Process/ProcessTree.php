@@ -31,7 +31,8 @@ final class ProcessTree
      *
      * @param string             $token    token of the launcher; every marker contains the token
      * @param array<int, int>    $roots    job ids by the pid of the job's own process
-     * @param int                $ancestor pid of the launcher; all its descendants are found
+     * @param int                $ancestor pid of the launcher or agent; all its descendants are found. If `$roots` is
+     *                                     empty, all processes of its session are found too
      * @param array<string, int> $known    job ids by "pid.start" from the previous call, to find processes whose
      *                                     parents have exited since. This call replaces the array
      *

@@ -115,7 +115,7 @@ final class WaitingJobs
     }
 
     /**
-     * Removes an entry. Before PHP 8.4, unset() moved the internal pointer away from the first entry.
+     * Removes an entry. Moves the internal pointer off the entry first, because unset() does so only before PHP 8.4.
      *
      * @template V
      *
