@@ -44,7 +44,7 @@ final class Launcher implements LauncherEvents
     private int $usableShare = 0;
 
     /** @var array<int, PendingCommand> commands that ran when CONFIGURE was sent, until the launcher answers; by id */
-    private array $wereRunning = [];
+    private array $runningAtConfigure = [];
 
     public readonly LauncherProcess $process;
 
@@ -102,7 +102,7 @@ final class Launcher implements LauncherEvents
     {
         $running = array_filter(
             $this->commands,
-            fn(PendingCommand $pending): bool => $pending->started || isset($this->wereRunning[$pending->id]),
+            fn(PendingCommand $pending): bool => $pending->started || isset($this->runningAtConfigure[$pending->id]),
         );
         $others = array_diff_key($this->commands, $running);
 
@@ -117,7 +117,7 @@ final class Launcher implements LauncherEvents
      */
     public function configure(int $share, int $largestShare, bool $isPaused): void
     {
-        $this->wereRunning = $this->isReady ? $this->running() : [];
+        $this->runningAtConfigure = $this->isReady ? $this->running() : [];
         $this->share = $share;
         $this->usableShare = $isPaused ? 0 : $share;
         $this->largestShare = $largestShare;
@@ -154,7 +154,7 @@ final class Launcher implements LauncherEvents
     /** Handles the end of the answer to a CONFIGURE frame. The answer has reported each running command's start. */
     public function onConfigured(): void
     {
-        $this->wereRunning = [];
+        $this->runningAtConfigure = [];
     }
 
     /** Returns the number of commands beyond the share. The result is negative when slots are free. */
@@ -180,7 +180,7 @@ final class Launcher implements LauncherEvents
 
     public function remove(PendingCommand $pending): void
     {
-        unset($this->commands[$pending->id], $this->wereRunning[$pending->id]);
+        unset($this->commands[$pending->id], $this->runningAtConfigure[$pending->id]);
         $pending->launcher = null;
         $this->endMove($pending);
         $pending->started = false;
