@@ -6,7 +6,7 @@ namespace Spindle\Internal\Async;
 
 use Revolt\EventLoop\FiberLocal;
 
-/** Identifies the function that the event loop has called. The loop calls several functions in one fiber, in turn. */
+/** Identifies the function that the loop has called. The fiber is not enough: it runs several functions in turn. */
 final class CurrentFunction
 {
     /** @var FiberLocal<\stdClass>|null */
