@@ -9,8 +9,8 @@ use Spindle\Postgres\Internal\Session;
 
 /**
  * Functions of fibers that hold a connection of the pool. A statement that such a function runs on the pool must not
- * share a session. There, an earlier statement may wait for a lock that the function's transaction holds. Both
- * statements would wait for ever, because the waiting function can't end its transaction.
+ * share a session. On a shared session, an earlier statement may wait for a lock that the function's transaction holds.
+ * Both statements would wait for ever, because the waiting function can't end its transaction.
  */
 final class HoldingFibers
 {

@@ -123,7 +123,7 @@ final class PooledSession
         return (hrtime(true) - $this->session->pipeline->lastReceived) / 1e9;
     }
 
-    /** Pings the session. Closes the session if no answer arrives within `$maxSeconds`, at most one second. */
+    /** Pings the session. Closes it if no answer arrives within `$maxSeconds`, or within one second if that is less. */
     public function ping(float $maxSeconds): void
     {
         $loop = EventLoop::getDriver();
@@ -172,8 +172,8 @@ final class PooledSession
         $lastSeen = $this->session->pipeline->lastReceived;
         $this->idleChecks = $lastSeen === $this->lastSeen && $this->borrowers > 1 ? $this->idleChecks + 1 : 0;
         $this->lastSeen = $lastSeen;
-        // A query takes at least one round trip. If the queries before it need no more than that, its time at most
-        // doubles.
+        // A query takes at least one round trip. If the queries before it need no more than one round trip, its time
+        // at most doubles.
         $roundTrip = $this->session->pipeline->serverTime->roundTrip;
         $this->maxLoad = max(self::MAX_AVOIDABLE_WAIT_NANOSECONDS, $roundTrip);
         $this->roundTripChecks = intdiv($roundTrip, self::CHECK_NANOSECONDS);

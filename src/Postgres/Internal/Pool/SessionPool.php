@@ -58,6 +58,7 @@ final class SessionPool implements SessionLender
      */
     private int $pausedCalls = 0;
 
+    /** Number of sessions that are being pinged for queries that can share them. */
     private int $pingedForSharing = 0;
 
     private ?string $sweepTimer = null;
@@ -83,7 +84,7 @@ final class SessionPool implements SessionLender
      * @var array<int, true> object ids of sessions lent for a transaction, stream, COPY or script, until they are
      *     detached. Fibers that hold such a session may use the pool even after close()
      */
-    private array $ofCalls = [];
+    private array $callSessions = [];
 
     private readonly FiberQueue $closing;
 
@@ -118,7 +119,7 @@ final class SessionPool implements SessionLender
     public function acquire(?Cancellation $cancellation): PipelinedSession
     {
         $session = $this->borrow($cancellation);
-        $this->ofCalls[spl_object_id($session)] = true;
+        $this->callSessions[spl_object_id($session)] = true;
 
         return $session;
     }
@@ -141,7 +142,7 @@ final class SessionPool implements SessionLender
             $this->release($session);
             (new Condition())->waitFor($pause, $cancellation);
             $session = $this->lend($cancellation);
-            $this->ofCalls[spl_object_id($session)] = true;
+            $this->callSessions[spl_object_id($session)] = true;
 
             return $session;
         } finally {
@@ -155,7 +156,7 @@ final class SessionPool implements SessionLender
     public function detachFromFiber(Session $session): void
     {
         $this->holders->remove($session);
-        unset($this->ofCalls[spl_object_id($session)]);
+        unset($this->callSessions[spl_object_id($session)]);
     }
 
     public function release(Session $session): void
@@ -263,7 +264,7 @@ final class SessionPool implements SessionLender
     /** Throws in a fork, after kill(), and after close() unless the fiber is within an accepted call. */
     public function ensureAccepts(): void
     {
-        if ($this->isClosed && ($this->isKilled || !$this->holders->currentHoldsAny($this->ofCalls))) {
+        if ($this->isClosed && ($this->isKilled || !$this->holders->currentHoldsAny($this->callSessions))) {
             throw ConnectionClosedException::pool();
         }
         $this->ensureSameProcess();
@@ -405,7 +406,7 @@ final class SessionPool implements SessionLender
 
     /**
      * Takes a session back after a statement that does not change session state. When no borrower is left, the pool
-     * resets the session if a transaction is open or a statement is in flight. The pool closes an unsuitable session.
+     * resets the session if a transaction is open, a statement is in flight, or the server has refused a write.
      */
     public function takeBack(PooledSession $pooled, int $cost): void
     {
@@ -474,7 +475,7 @@ final class SessionPool implements SessionLender
 
     private function mayNeedSessions(): bool
     {
-        return $this->ofCalls !== [] || $this->pausedCalls > 0 || $this->queue->count > 0;
+        return $this->callSessions !== [] || $this->pausedCalls > 0 || $this->queue->count > 0;
     }
 
     private function hasEnded(): bool
@@ -673,7 +674,7 @@ final class SessionPool implements SessionLender
 
     /**
      * Pings an idle session, and returns whether it answers. Closes the session if no answer arrives within
-     * `$secondsLeft`, at most one second. After a cancellation, the ping goes on in the background.
+     * `$secondsLeft`, or within one second if that is less. After a cancellation, the ping goes on in the background.
      */
     private function answersPing(
         PooledSession $pooled,
@@ -814,7 +815,7 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /** @param float $lifetime seconds. If a server ends sessions right after their login, the pool must not hurry */
+    /** @param float $lifetime seconds from the login to the loss; a short lifetime starts {@see $pauseTimer} */
     private function onLost(PooledSession $pooled, float $lifetime): void
     {
         ++$this->counts->lost;

@@ -18,8 +18,8 @@ final class WaitQueue
     private static array $keptAlive = [];
 
     /**
-     * If no waiter gets a session for this time, in seconds, cycles are collected: unread streams in cycles have
-     * sessions. While all fibers wait, PHP itself collects no cycles.
+     * Seconds without a lent session after which the queue collects reference cycles, because an unread stream in a
+     * cycle keeps its session. While all fibers wait, PHP itself collects no cycles.
      */
     private const COLLECT_INTERVAL = 1.0;
 
@@ -36,7 +36,7 @@ final class WaitQueue
     private int $timerSince = 0;
 
     /** Number of lent sessions when {@see $timer} was started. */
-    private int $acquired = 0;
+    private int $acquiredAtStart = 0;
 
     /** Number of all waiters, for which the event loop keeps running. Only this class writes the property. */
     public int $count = 0;
@@ -147,7 +147,7 @@ final class WaitQueue
     {
         $this->loop->cancel($this->timer);
         $this->timerSince = $since;
-        $this->acquired = $this->counts->acquired;
+        $this->acquiredAtStart = $this->counts->acquired;
         $seconds = min($this->timeout - (hrtime(true) - $since) / 1e9, $this->timeout / 2, self::COLLECT_INTERVAL);
         $this->timer = WeakTimer::after($seconds, $this, static fn(self $self) => $self->expire());
         if ($this->count > 0 && $keepsLoopRunning) {
@@ -158,7 +158,7 @@ final class WaitQueue
     private function expire(): void
     {
         $this->timer = null;
-        $hasCollected = $this->count > 0 && $this->counts->acquired === $this->acquired;
+        $hasCollected = $this->count > 0 && $this->counts->acquired === $this->acquiredAtStart;
         if ($hasCollected) {
             GarbageCycles::collect($this->timeout / 2);
         }
@@ -173,7 +173,7 @@ final class WaitQueue
             $next = min($next ?? \PHP_INT_MAX, $waiter->since ?? \PHP_INT_MAX);
         }
         if ($next !== \PHP_INT_MAX) {
-            // Without a time limit, the loop ends when nothing else can end a wait, and Revolt reports that.
+            // Without a time limit, the timer lets the loop end if nothing else can end a wait. Revolt reports this.
             $this->startTimer($next, $this->timeout < 1e9 || !$hasCollected);
         }
     }

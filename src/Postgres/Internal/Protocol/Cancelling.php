@@ -43,7 +43,7 @@ final class Cancelling
 
     private ?string $timer = null;
 
-    private ?string $recentTimer = null;
+    private ?string $suspectTimer = null;
 
     /**
      * @param \Closure(): void $sendRequest sends a request; returns when the server has closed the separate connection
@@ -126,8 +126,8 @@ final class Cancelling
     public function cancelTimers(OwnLoop $loop): void
     {
         $loop->cancel($this->timer);
-        $loop->cancel($this->recentTimer);
-        $this->timer = $this->recentTimer = null;
+        $loop->cancel($this->suspectTimer);
+        $this->timer = $this->suspectTimer = null;
     }
 
     private function send(float $pause, bool $closesOnFailure): void
@@ -163,9 +163,9 @@ final class Cancelling
 
     private function clearSuspectsLater(): void
     {
-        LoopCallback::cancel($this->recentTimer);
-        $this->recentTimer = WeakTimer::after(self::REQUEST_EFFECT_SECONDS, $this, static function (self $self): void {
-            $self->recentTimer = null;
+        LoopCallback::cancel($this->suspectTimer);
+        $this->suspectTimer = WeakTimer::after(self::REQUEST_EFFECT_SECONDS, $this, static function (self $self): void {
+            $self->suspectTimer = null;
             if (!$self->isRequesting) {
                 $self->conversation->isRequestRecent = false;
                 $self->conversation->clearSuspects();

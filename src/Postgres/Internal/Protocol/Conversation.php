@@ -28,7 +28,7 @@ final class Conversation
     /** Answer to a BEGIN that succeeds: ParseComplete, BindComplete, CommandComplete. */
     private const BEGIN_ANSWER = "1\0\0\0\4" . "2\0\0\0\4" . "C\0\0\0\x0aBEGIN\0";
 
-    /** Reported settings that change what the text of a statement means. Only PostgreSQL 18 reports search_path. */
+    /** Reported settings that change what the text of a statement means. search_path is reported since version 18. */
     private const MEANING_SETTINGS = [
         'TimeZone',
         'DateStyle',
@@ -374,7 +374,7 @@ final class Conversation
         }
     }
 
-    /** Servers before version 14 report each change at once. So a change and its end within one answer do not count. */
+    /** Servers before version 14 report each change at once. A change that the same answer undoes is ignored. */
     private function noteSettings(): void
     {
         if ($this->settings !== $this->settingsBefore) {

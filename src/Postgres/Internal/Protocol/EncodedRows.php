@@ -25,7 +25,7 @@ final class EncodedRows
 
     /**
      * @param bool $binary whether values have the formats of {@see Columns::$formats}; otherwise all values are text
-     * @param int<1, max> $count number of rows; those of `$messages` at first
+     * @param int<1, max> $count number of rows in `$messages`; {@see add()} increases the property
      */
     public function __construct(
         private readonly bool $binary,

@@ -12,7 +12,7 @@ use Spindle\Postgres\ProtocolException;
 use Spindle\Postgres\Result;
 use Spindle\Postgres\ResultTooLargeException;
 
-/** The server's answer to messages up to one Sync, or to a simple query. Rows stay encoded until they are read. */
+/** Messages up to one Sync, or a simple query, and the server's answer. Rows stay encoded until they are read. */
 final class Exchange
 {
     use SuspendsOneCaller;
@@ -54,6 +54,7 @@ final class Exchange
     /** Transaction status after the exchange: I, T or E; '' until the exchange is done. */
     public string $status = '';
 
+    /** Nanoseconds that the server took; -1 when unknown. {@see StatementRunner} later stores the caller's wait. */
     public int $nanoseconds = -1;
 
     /** Nanoseconds that the server will probably take; negative when no pool counts them in the session's load. */

@@ -176,7 +176,7 @@ final class Pipeline
         ));
         $this->writable = EventLoop::disable(EventLoop::onWritable($stream, $this->flush));
         if ($handover !== null) {
-            RequestEnd::endAtLatest($this);
+            RequestEnd::endWithRequest($this);
         }
     }
 

@@ -53,7 +53,7 @@ final class Preparation
     /** Returns a name for a statement to prepare. During an ALTER of another session, no statement stays prepared. */
     public function newName(string $sql): string
     {
-        return $this->schemaChanges->isChangingBeside($this)
+        return $this->schemaChanges->isOtherSessionChanging($this)
             ? ''
             : $this->statements->newName($sql, $this->pipeline->conversation->escapesWithBackslash);
     }
@@ -165,7 +165,7 @@ final class Preparation
         $this->statements->mayBecomeStale = true;
         $this->startGeneration();
         if (SchemaChanges::isChangingScript($sql)) {
-            // The server delays a preparation until the ALTER ends. A prepared statement would keep the old types.
+            // A statement that stays prepared would keep its old types. A new preparation waits until the ALTER ends.
             $this->schemaChanges->startGenerations();
             $this->isChangingSchema = true;
         }
@@ -240,7 +240,7 @@ final class Preparation
 
     /**
      * Returns whether the server has refused a value because the parameter types have changed since the preparation, or
-     * because the statement is no longer valid. To find out, prepares the statement again. In a failed transaction,
+     * because the statement has become invalid. To find out, prepares the statement again. In a failed transaction,
      * this is not possible, so this method only forgets the statement and returns false.
      *
      * @param list<int> $types OIDs of the types with which the statement was prepared

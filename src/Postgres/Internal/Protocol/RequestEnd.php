@@ -31,7 +31,7 @@ final class RequestEnd
         self::$areDestructorsCalled = true;
     }
 
-    public static function endAtLatest(Pipeline $pipeline): void
+    public static function endWithRequest(Pipeline $pipeline): void
     {
         if (self::$probe === null) {
             self::$probe = new self();

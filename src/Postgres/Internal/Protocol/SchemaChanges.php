@@ -44,7 +44,7 @@ final class SchemaChanges
     }
 
     /** Returns whether another session than `$own` has sent an ALTER, and its transaction has not ended. */
-    public function isChangingBeside(Preparation $own): bool
+    public function isOtherSessionChanging(Preparation $own): bool
     {
         foreach ($this->preparations as $preparation => $_) {
             if ($preparation !== $own && $preparation->isChangingSchema()) {
@@ -55,7 +55,7 @@ final class SchemaChanges
         return false;
     }
 
-    /** Drops the prepared statements of all sessions. Call it before a change, and once other sessions can see it. */
+    /** Drops the prepared statements of all sessions. Called before a change, and when other sessions see it. */
     public function startGenerations(): void
     {
         foreach ($this->preparations as $preparation => $_) {
