@@ -31,7 +31,7 @@ class ConnectionLostException extends \RuntimeException implements PostgresExcep
         return new self("Nothing was sent: {$loss->getMessage()}", $loss->sqlState, $loss);
     }
 
-    /** @internal Returns the exception without the text of {@see earlier()}, for a call that sent something before. */
+    /** @internal Returns the loss without the text of {@see earlier()}, for a call that has already sent something. */
     final public function afterSending(): self
     {
         $previous = $this->getPrevious();

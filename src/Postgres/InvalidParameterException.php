@@ -76,7 +76,7 @@ final class InvalidParameterException extends \InvalidArgumentException implemen
     public static function count(int $given, int $wanted): self
     {
         $next = '$' . ($wanted + 1);
-        $advice = ". If the text has {$next} in quotes, write '%' || {$next} || '%', or {$next} * interval '1 day'";
+        $advice = ". In quotes, {$next} is no parameter: write '%' || {$next} || '%', or {$next} * interval '1 day'";
 
         return new self(
             "The number of parameters is {$given}, but the statement needs {$wanted}"

@@ -8,9 +8,9 @@ namespace Spindle\Postgres;
 final readonly class NotificationsDropped
 {
     /**
-     * @param int $count number of dropped notifications. More may be missing if the connection was lost since then
-     * @param \DateTimeImmutable $since by this machine's clock; no notification that arrived at this machine before
-     *     that time is missing. If the event loop was blocked, this can be long before the loop got the first one
+     * @param int $count number of dropped notifications. More may be missing if the connection was lost after `$since`
+     * @param \DateTimeImmutable $since time by this machine's clock. No notification that arrived at this machine
+     *     earlier is missing. If the event loop was blocked, the first missing notification may have arrived much later
      */
     public function __construct(public int $count, public \DateTimeImmutable $since) {}
 }

@@ -4,9 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/**
- * No connection was usable within the acquireTimeout, or maxWaiting fibers already waited. The database is unchanged.
- */
+/** No connection was usable within acquireTimeout, or maxWaiting fibers already waited. The database is unchanged. */
 final class PoolTimeoutException extends \RuntimeException implements PostgresException
 {
     private function __construct(string $message, ?\Throwable $previous = null)

@@ -19,9 +19,7 @@ use Spindle\Postgres\Internal\SizeLimits;
  */
 final readonly class PostgresOptions
 {
-    /**
-     * Default directories of the Unix socket: the one of most distributions, then the one of PostgreSQL's own builds.
-     */
+    /** Default directories of the Unix socket: that of most distributions, then that of PostgreSQL's own builds. */
     private const SOCKET_FOLDERS = ['/var/run/postgresql', '/tmp'];
 
     /** @var non-empty-list<PostgresHost> */
@@ -50,7 +48,7 @@ final readonly class PostgresOptions
      * @param string|\SensitiveParameterValue|null $password null for the password in the password file, if any
      * @param string|null $database null for the user's name
      * @param TlsMode|null $tls null for {@see TlsMode::VerifyFull}. If `$tlsCaFile` is null too, the mode for localhost
-     * and loopback addresses is {@see TlsMode::Prefer} instead
+     *     and loopback addresses is {@see TlsMode::Prefer} instead
      * @param string|null $tlsCaFile PEM file of the trusted certificate authorities; null for the system's
      * @param string|null $tlsCertificate PEM file of the client's certificate
      * @param string|null $tlsKey PEM file of the client's private key, without a passphrase; null for the file of

@@ -8,9 +8,9 @@ namespace Spindle\Postgres;
 final readonly class Reconnected
 {
     /**
-     * @param \DateTimeImmutable $since by this machine's clock. Notifications sent after this time may be lost. The
-     *     time is up to about 1 s before the last bytes arrived from the server. It is earlier if the event loop was
-     *     blocked, or if your loop was so slow that notifications waited at the server
+     * @param \DateTimeImmutable $since time by this machine's clock. Notifications sent after this time may be lost.
+     *     The time is up to about 1 s before the last bytes arrived from the server. It is earlier if the event loop
+     *     was blocked, or if your loop was so slow that notifications waited at the server
      * @param \Throwable $reason why the connection was lost
      */
     public function __construct(public \DateTimeImmutable $since, public \Throwable $reason) {}

@@ -13,7 +13,7 @@ use Spindle\Postgres\PoolTimeoutException;
 /** Copies failures that were created outside of the calling fiber. Each copy has the calling fiber's stack trace. */
 final class CallerTrace
 {
-    /** Returns a copy, because several fibers may get the same failure. Returns a failure without copy() itself. */
+    /** Returns a copy, because several fibers may get the same failure. A failure without copy() is returned as is. */
     public static function of(\Throwable $failure): \Throwable
     {
         $canBeCopied = $failure instanceof AuthenticationException

@@ -18,7 +18,7 @@ final class Channels
     /** @var (\Closure(string, QueryException): void)|null called if the server refuses a channel; null to throw */
     public ?\Closure $onRefused = null;
 
-    /** Time by hrtime(): all notifications that had arrived at this machine were taken before the last ones. */
+    /** Time by hrtime(). The notifications that {@see Listening} took last arrived at this machine after this time. */
     public int $takenSince = 0;
 
     /** @var array<array-key, int> number of loops by channel. PHP turns a name such as "42" into an integer */
@@ -67,15 +67,15 @@ final class Channels
     /**
      * @param array<array-key, true> $listened channels as keys
      *
-     * @return array<array-key, true> those of them that have a loop
+     * @return array<array-key, true> the listened channels that have a loop
      */
-    public function ofLoops(array $listened): array
+    public function withLoops(array $listened): array
     {
         return array_intersect_key($listened, $this->loopCounts);
     }
 
     /**
-     * Returns whether to listen to a channel from now on, for each channel for which this has changed.
+     * Returns the channels that the session must add (true) or drop (false) to listen to exactly those with a loop.
      *
      * @param array<array-key, true> $listened channels to which the session listens, as keys
      *
@@ -87,7 +87,7 @@ final class Channels
             + array_fill_keys(array_keys(array_diff_key($listened, $this->loopCounts)), false);
     }
 
-    /** Ends the loops over a channel because the server refuses it. If channels can't change, throws the reason. */
+    /** Ends the loops over a channel that the server refuses. Throws the reason if {@see $onRefused} is null. */
     public function refuse(string $name, QueryException $reason): void
     {
         $this->onRefused === null ? throw $reason : ($this->onRefused)($name, $reason);

@@ -65,8 +65,8 @@ final class Listening
     private readonly OwnLoop $loop;
 
     /**
-     * Time, by hrtime(), until which the connection certainly worked, if receiving has paused since. Null after a ping
-     * without a pause: bytes are received as soon as they arrive.
+     * Time, by hrtime(), at which the connection certainly worked; set when receiving pauses. Null after a ping during
+     * which receiving did not pause, because bytes are then received as soon as they arrive.
      */
     private ?int $workedAt = null;
 
@@ -74,7 +74,7 @@ final class Listening
 
     private int $openedAt = 0;
 
-    /** Number of attempts to replace a session since a session has lived for a while. */
+    /** Number of attempts to replace a session since the last session that lived longer than {@see MAX_PAUSE}. */
     private int $attempts = 0;
 
     private readonly Backoff $pause;
@@ -182,7 +182,7 @@ final class Listening
         );
         $this->reconnected = $this->workedAt = null;
         $this->isAnswered = false;
-        $this->listened = $this->channels->ofLoops($this->listened);
+        $this->listened = $this->channels->withLoops($this->listened);
         if ($this->listened !== []) {
             $this->execute($session, $this->listened);
         }
@@ -358,7 +358,7 @@ final class Listening
     private function onConnectionClosed(PipelinedSession $session, ?\Throwable $reason): void
     {
         if ($session === $this->session) {
-            // The last bytes may have waited in a blocked loop, and the connection may have been lost just after them.
+            // If the event loop was blocked, the connection may have been lost long ago, just after the last bytes.
             $ago = (hrtime(true) - ($this->workedAt ?? $session->pipeline->completeUntil)) / 1e9;
             $since = new \DateTimeImmutable(\sprintf('@%.6F', microtime(true) - $ago));
             $this->reconnected = new Reconnected($since, $reason ?? ConnectionLostException::while('it was closed'));

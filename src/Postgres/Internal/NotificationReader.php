@@ -19,7 +19,7 @@ final class NotificationReader
     /** @var list<Notification|Reconnected> */
     private array $unread = [];
 
-    /** Time, by microtime(), before which no notification arrived at this machine that was not read. */
+    /** Time by microtime(). All notifications that arrived at this machine before this time have been read. */
     private float $unreadSince = 0.0;
 
     private int $droppedCount = 0;

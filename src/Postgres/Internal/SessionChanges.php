@@ -7,7 +7,7 @@ namespace Spindle\Postgres\Internal;
 /**
  * Detects from a statement's text whether the statement may change session state, such as settings, temporary tables,
  * advisory locks, cursors, channels, prepared statements and the seed of random(). A change by a function is detected
- * only if the patterns below name the function. So a connection that was lent is reset even if nothing was detected.
+ * only if the patterns below name the function. So a connection from acquire() is reset even if nothing was detected.
  *
  * The patterns match text in capitals: strtoupper() does not depend on the locale, but the modifier i does.
  */
@@ -105,7 +105,7 @@ final class SessionChanges
         return preg_match(self::MEANING_CHANGE_PATTERN, strtoupper($sql)) !== 0;
     }
 
-    /** Returns whether the statement may be SELECT … INTO, which creates a table. If so, it returns no columns. */
+    /** Returns whether the statement may be SELECT … INTO, which creates a table and returns no columns. */
     public static function mayCreateTable(string $sql): bool
     {
         return stripos($sql, 'into') !== false && preg_match(self::INTO_PATTERN, strtoupper($sql)) !== 0;

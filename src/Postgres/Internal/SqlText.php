@@ -21,7 +21,7 @@ final class SqlText
     /** Characters that begin a string, a quoted name or a comment. */
     private const TOKEN_STARTS = "'\"$-/";
 
-    /** Characters that end a statement, or begin one of these tokens. */
+    /** Characters that end a statement, or begin a string, a quoted name or a comment. */
     private const DELIMITERS = ';' . self::TOKEN_STARTS;
 
     private const LINE_ENDS = "\n\r";
@@ -62,7 +62,7 @@ final class SqlText
     public const BLANK = '(?:(?:\s|--[^\n\r]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)++|(?&comment))';
     public const COMMENT = '(?(DEFINE)(?<comment>/\*(?:[^*/]++|\*(?!/)|/(?!\*)|(?&comment))*+\*/))';
 
-    /** Matches a word for a date that depends on the day. Any character except a letter may stand beside it. */
+    /** Matches a word for a time relative to the present. Any character except a letter may stand beside the word. */
     private const CURRENT_TIME = '~(?<![a-z])(?:now|today|tomorrow|yesterday)(?![a-z])~i';
 
     /** First keywords of statements that leave no changes when they fail. CALL and DO are missing: they can commit. */

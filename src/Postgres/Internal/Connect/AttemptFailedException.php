@@ -17,8 +17,8 @@ final class AttemptFailedException extends NetworkException
 
     /**
      * @param bool $isUnsuitable whether the server works, but its session does not match `targetSessionAttrs`
-     * @param bool $isPermanent whether a retry is known to fail. False if `$sqlState` is given, which then says whether
-     * a retry is useful
+     * @param bool $isPermanent whether a retry is known to fail. False if `$sqlState` is given: the SQLSTATE then says
+     *     whether a retry is useful
      */
     private function __construct(
         string $message,

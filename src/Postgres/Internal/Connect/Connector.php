@@ -58,7 +58,7 @@ final class Connector
     /**
      * Sends a cancel request for the current statement of a session, over a separate connection to the same address.
      * When this method returns, the server has sent the stop signal to the session's process. So the request can't stop
-     * a later statement.
+     * a statement that is sent afterwards.
      *
      * @throws ConnectionFailedException when the request was not sent, or not confirmed before the timeout
      * @throws CancelledException when `$cancellation` is requested; the server may have got the request

@@ -12,7 +12,7 @@ use Spindle\Postgres\Internal\SessionChanges;
  * Leaves a session on its persistent stream for the next HTTP request. At the end of a request, send() sends queries
  * that reset the session. Only the next request reads the answer, so no request waits for an additional round trip. The
  * answer contains facts about the session and their HMAC. An answer without an error, with a correct HMAC, proves that
- * the session was reset. The session is used again only if no byte of an earlier query follows the answer.
+ * the session was reset. The session is used again only if no byte follows the answer.
  */
 final readonly class Handover
 {

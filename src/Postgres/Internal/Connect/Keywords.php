@@ -144,7 +144,7 @@ final class Keywords
         // PGSERVICE names a service, whose host libpq reads from a service file. This client does not read that file.
         // Without this check, the client would connect to another host.
         if (!isset($values['host']) && !isset($values['hostaddr']) && (string) getenv('PGSERVICE') !== '') {
-            throw new \ValueError('PGSERVICE names a service, but service files are not supported. Give the host');
+            throw new \ValueError('PGSERVICE is set, but service files are not supported. Set the host in the DSN');
         }
         foreach (self::ENVIRONMENT_VARIABLES as $key => $name) {
             // If the connection string contains host or hostaddr, neither of the two comes from a variable. If host

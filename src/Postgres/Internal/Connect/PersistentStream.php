@@ -19,13 +19,13 @@ final class PersistentStream
 
     private const HASH = 'sha256';
 
-    /** File with a random number that Linux chooses per boot. Other machines can't derive {@see $secret} without it. */
+    /** File with a random number that Linux chooses at each boot. No other machine can derive {@see $secret}. */
     private const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
 
     /** @var array<string, true> names of the reserved streams */
     private static array $reserved = [];
 
-    /** @var array<string, resource> streams for the next request; get_resources() of a fork omits unreferenced ones */
+    /** @var array<string, resource> streams for the next request, kept so that get_resources() finds them in a fork */
     private static array $waiting = []; // @phpstan-ignore property.onlyWritten
 
     /** Name of the stream, unique in this process and not secret. PHP finds the stream by an address with this name. */

@@ -44,7 +44,7 @@ final class SessionSetup
     /** Index of the query for {@see isPooled()} and {@see serverStartTime()}; null for servers before version 14. */
     private ?int $serverIndex = null;
 
-    /** Index of the correction query; null before version 12, with unknown IntervalStyle, or if `$options` set all. */
+    /** Index of the correction query; null before version 12, if IntervalStyle is unreported, or `$options` set all. */
     private ?int $correctionIndex = null;
 
     /** @var list<string> statements to execute */
@@ -52,7 +52,8 @@ final class SessionSetup
 
     /**
      * @param array<string, string> $parameters parameters that the server has reported
-     * @param bool $hasRefusedCheck whether the server refuses the check interval; the error would undo a whole reset
+     * @param bool $hasRefusedCheck whether the server has refused the check interval. If a reset contained this setting
+     *     again, the error would undo the whole reset
      */
     public function __construct(
         private readonly PostgresOptions $options,
@@ -105,7 +106,7 @@ final class SessionSetup
         return $this->serverIndex !== null && ($answers->rows($this->serverIndex)[0][0] ?? 't') === 'f';
     }
 
-    /** Returns when the server was started, which identifies it; null before version 14 or without the check. */
+    /** Returns when the server was started, to identify the server. Null before version 14, or if the query failed. */
     public function serverStartTime(SimpleQueries $answers): ?string
     {
         return $this->serverIndex === null ? null : $answers->rows($this->serverIndex)[0][1] ?? null;

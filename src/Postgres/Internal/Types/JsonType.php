@@ -20,10 +20,10 @@ final readonly class JsonType implements ListValuedType
 
     private const ENCODE_FLAGS = \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
 
-    /** Replacements of the same length, which JSON can't contain. Then a quotation mark begins or ends a string. */
+    /** Replacements of the same length, which JSON can't contain. Each remaining quotation mark delimits a string. */
     private const ESCAPES = ['\\\\' => "\1\1", '\\"' => "\2\2"];
 
-    /** Without a repeated group, which could exceed pcre.backtrack_limit in a long string. */
+    /** Matches a string or a number. A repeated group could exceed pcre.backtrack_limit in a long string. */
     private const TOKEN_PATTERN = '~"[^"]*+"|-?\d[\d.eE+-]*+~';
 
     public function __construct(private JsonMode $mode = JsonMode::Arrays) {}

@@ -105,7 +105,7 @@ trait TakesParameters
 
         self::assertSame(
             'The number of parameters is 1, but the statement needs 0. '
-                . "If the text has \$1 in quotes, write '%' || \$1 || '%', or \$1 * interval '1 day'",
+                . "In quotes, \$1 is no parameter: write '%' || \$1 || '%', or \$1 * interval '1 day'",
             self::refused(InvalidParameterException::class, $link, $query)->getMessage(),
         );
         self::assertSame('3 days', $link->query("SELECT (\$1 * interval '1 day')::text", [3])->value());
