@@ -51,11 +51,7 @@ final class ProtocolException extends \RuntimeException implements PostgresExcep
         );
     }
 
-    /**
-     * Creates an exception for a value of a result that the client can't read. The connection stays usable.
-     *
-     * @param string $reason a clause that does not contain the value; '' without a reason
-     */
+    /** @internal The connection stays usable. `$reason` is a clause that does not contain the value, or ''. */
     public static function unreadableValue(string $type, string $reason = ''): self
     {
         return new self(

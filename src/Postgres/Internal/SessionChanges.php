@@ -97,8 +97,8 @@ final class SessionChanges
 
     /**
      * Returns whether the statement may change what the text of other statements means. For example, with another
-     * search_path, role or temporary table, names refer to other objects. The server does not report such a change, so
-     * the client must not use statements that it prepared before the change.
+     * search_path, role or temporary table, names refer to other objects. The server does not report all such changes.
+     * So if this method returns true, the client must not use statements that it prepared before.
      */
     public static function mayChangeMeaning(string $sql): bool
     {

@@ -8,9 +8,10 @@ use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\SqlText;
 
 /**
- * Statements that a pool has run, by their text. Short statements that only read may share a session. A statement that
- * may wait for a row lock never shares a session, even if it is short. Otherwise, later statements of the session would
- * also wait for the lock. If the lock's owner waited for one of these later statements, both waits would never end.
+ * Statements that a pool has run, by their text. Short statements that only read may share a session. A statement whose
+ * text locks rows never shares a session, even if it is short. Otherwise, later statements of the session would also
+ * wait for the lock. If the lock's owner waited for one of these later statements, both waits would never end. For
+ * other locks, such as those of functions, see {@see PooledSessions::postponeStalled()}.
  */
 final class KnownStatements
 {
