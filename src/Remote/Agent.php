@@ -236,8 +236,8 @@ final class Agent implements Lifecycle, Statistics
      * - `job_duration_seconds_total`: total duration of all ended attempts, from the moment when the pool got the job;
      *   `job_duration_seconds_le_0.01_total`, and the same with 0.05, 0.1, 0.5, 1, 5, 10, 60, 300, 1800 and `inf`:
      *   number of attempts of up to that many seconds. The metric is the histogram `spindle_pool_job_duration_seconds`
-     * - `job_wait_seconds_total`, `job_wait_seconds_le_0.01_total` and so on: the same for the time from claimable to
-     *   claimed. Delays and waits for a key are not included
+     * - `job_wait_seconds_total`, `job_wait_seconds_le_0.01_total` and so on: the same for the time in which a job
+     *   waited for an agent. Delays and waits for an exclusive key are not included
      * - `crashed_total`: attempts whose worker or launcher crashed; most of them also count as retried or dead
      * - `cancelled_total`: jobs that were cancelled after this agent had claimed them
      * - `released_total`: jobs that were given back without an attempt, for example because the agent stops, has more
