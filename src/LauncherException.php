@@ -92,7 +92,7 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
     {
         return new self(
             'The user, groups or root directory of this process have changed since the command was submitted, and'
-                . ' another attempt would run with the new ones. Submit it again',
+                . ' another attempt would run with the new ones. Submit the command again',
             $unfinished,
         );
     }

@@ -328,7 +328,7 @@ final class HttpServer implements Lifecycle
     /** @internal */
     public function blocks(): BlockDetector
     {
-        return $this->service->blocks;
+        return $this->service->blockDetector;
     }
 
     /** @internal */

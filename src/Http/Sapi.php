@@ -166,7 +166,7 @@ final class Sapi
         $status = $response->getStatusCode();
         $length = $body->length;
         $lengthLine = match (true) {
-            $body->isSent => $length === null ? '' : "Content-Length: {$length}",
+            $body->mustBeSent => $length === null ? '' : "Content-Length: {$length}",
             default => rtrim(ResponseWriter::lengthWithoutBody(
                 $status,
                 $response->getHeaderLine('Content-Length'),

@@ -57,8 +57,8 @@ final class AccessLog implements MiddlewareInterface
     }
 
     /**
-     * Logs as {@see toLogger()} to the logger of the server, or to PHP's error log if there is none. With `spindle
-     * serve` and no logger of the application, the lines are in its log on standard error, in its format.
+     * Logs as {@see toLogger()} to the logger of the server, or to PHP's error log if there is none. If the application
+     * has no logger, `spindle serve` writes the lines to its own log on standard error, in the format of that log.
      */
     public static function toServerLogger(): self
     {

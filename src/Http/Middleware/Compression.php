@@ -87,7 +87,7 @@ final readonly class Compression implements MiddlewareInterface
     {
         $body = Body::of($response);
 
-        // Compression would hide from the server's check that a body was read and can't be read again.
+        // A body that was read, and can't be read again, is not wrapped, so that the server can refuse the body.
         return (Body::size($response) ?? self::MIN_BODY_BYTES) >= self::MIN_BODY_BYTES
             && (\is_string($body) || $body->isSeekable() || !$body->eof());
     }

@@ -38,8 +38,8 @@ final class ErrorHandler implements MiddlewareInterface
     ) {}
 
     /**
-     * Creates a middleware for development. Every client gets the trace of an exception, without arguments. An
-     * HttpException has no trace.
+     * Creates a middleware for development. Every client gets the trace of an exception, without arguments. The
+     * response to an HttpException has no trace.
      */
     public static function showingTraces(?LoggerInterface $logger = null, bool $json = false): self
     {

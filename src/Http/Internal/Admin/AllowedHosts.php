@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Admin;
 use Psr\Http\Message\ServerRequestInterface;
 
 /**
- * Names that are allowed in the Host field of requests to an admin address. Another web site can let its own name
+ * Names that are allowed in the Host field of requests to an admin address. A malicious web site can let its own name
  * resolve to this address (DNS rebinding). Pages of the site can then make a browser send requests to the address. The
  * Host field of these requests is the site's name, never an IP address.
  */

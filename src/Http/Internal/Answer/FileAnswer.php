@@ -26,7 +26,7 @@ final class FileAnswer
             'ETag' => $file->etag($now),
             'Accept-Ranges' => 'bytes',
         ]);
-        // Conditional headers count only for GET and HEAD. Otherwise, 412 would be too late: the handler has acted.
+        // Conditions count only for GET and HEAD. A handler of another method has already acted: 412 would be too late.
         if (!\in_array($request->getMethod(), ['GET', 'HEAD'], true)) {
             return $response->withBody($file->whole());
         }
@@ -43,7 +43,7 @@ final class FileAnswer
         };
     }
 
-    /** Returns the requested part; 416 if it is not in the file; the whole file for several parts or none. */
+    /** Returns the one requested part, 416 if no requested part is in the file, or otherwise the whole file. */
     private static function content(
         Response $response,
         OpenFile $file,

@@ -127,7 +127,7 @@ final class AppLoader
         return false;
     }
 
-    /** Returns file and line of the application's call that threw, if Spindle's code threw; else of the exception. */
+    /** Returns where an exception was thrown, or, if Spindle threw it, where the application called Spindle. */
     private static function position(\Throwable $failure): string
     {
         $source = \dirname(__DIR__, 3) . \DIRECTORY_SEPARATOR;

@@ -41,7 +41,7 @@ final class HandlerSignature
         };
     }
 
-    /** Returns whether a request can have this type. Middleware may replace it by a request of another library. */
+    /** Returns whether a request can have this type. Middleware may pass on a request of another library. */
     private static function mayBeRequest(string $class): bool
     {
         return is_a(Request::class, $class, true)

@@ -29,7 +29,7 @@ final class GzipStream implements JoiningStream
 
     private readonly bool $isShared;
 
-    /** Whether this stream may read and close the source; null before the first read. */
+    /** Whether this stream may read the source, and close it unless it is seekable; null before the first read. */
     private ?bool $ownsSource = null;
 
     private bool $isReading = false;
@@ -129,7 +129,7 @@ final class GzipStream implements JoiningStream
         if (!$this->isShared && $this->ownsSource()) {
             $this->seekable ? null : $this->source->close();
             $this->isReading ? null : SingleReader::release($this->source);
-            $this->ownsSource = $this->isReading; // after a read in progress, close() is called again
+            $this->ownsSource = $this->isReading; // if a read is in progress, a later close() releases the source
         }
     }
 

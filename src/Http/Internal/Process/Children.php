@@ -90,8 +90,8 @@ final class Children implements \IteratorAggregate
     }
 
     /**
-     * Runs the event loop until it is stopped, a message arrives, or $deadline by hrtime() has passed; at most for one
-     * second. Then handles the messages. Leaves no callbacks in the loop, because a fork would inherit them.
+     * Runs the event loop until it is stopped, a channel can be read or flushed, or $deadline by hrtime() has passed,
+     * but at most for one second. Then handles the messages. Leaves no callbacks, because a fork would inherit them.
      */
     public function wait(int $deadline): void
     {

@@ -16,7 +16,7 @@ use Spindle\Internal\OutputBuffers;
  */
 final class FiberOutputDriver implements Driver
 {
-    public ?BlockDetector $blocks = null;
+    public ?BlockDetector $blockDetector = null;
 
     public function __construct(private readonly Driver $driver) {}
 
@@ -27,7 +27,7 @@ final class FiberOutputDriver implements Driver
      */
     public function getSuspension(): Suspension
     {
-        $this->blocks?->handleWait();
+        $this->blockDetector?->handleWait();
         if (OutputBuffers::$sharedLevel === null || ob_get_level() <= OutputBuffers::$sharedLevel) {
             return $this->driver->getSuspension();
         }

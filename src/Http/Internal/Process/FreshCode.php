@@ -40,7 +40,7 @@ final class FreshCode
     }
 
     /**
-     * Drops changed files from OPcache. In this process, OPcache itself does not check a file again. Its clock is PHP's
+     * Drops changed files from OPcache. In a fork, OPcache itself does not check a file again, because its clock is the
      * request time, which remains the start of the supervisor. Without $force, opcache_invalidate() drops a file only
      * if its mtime has changed. This method passes $force = true for a file whose ctime is OPcache's start or later,
      * because a file with the same mtime may have replaced the cached file.

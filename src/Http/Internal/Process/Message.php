@@ -36,7 +36,7 @@ enum Message: int
     /** Counters of the process at its end, {@see \Spindle\Http\HttpServerStatistics::toJson()}. */
     case Statistics = 10;
 
-    /** The answer to the signal {@see ServingProcess::REPORT_SIGNAL}: file, line, request; number 1: BackgroundWork. */
+    /** The answer to {@see ServingProcess::REPORT_SIGNAL}: file, line, request. Number: 1 in BackgroundWork, else 0. */
     case Position = 11;
 
     /** The process got SIGTERM. It answers the requests that have arrived, and then ends. */

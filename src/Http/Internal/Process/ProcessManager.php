@@ -106,7 +106,7 @@ final class ProcessManager implements ChildMessages
         return $this->killSignal;
     }
 
-    /** Makes {@see run()} stop, outside of the event loop: each process first answers the requests it has received. */
+    /** Makes {@see run()} end the processes. Each process first answers the requests that it has received. */
     public function close(): void
     {
         if ($this->state === ManagerState::Running) {

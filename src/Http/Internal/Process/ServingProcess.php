@@ -173,13 +173,13 @@ final class ServingProcess
         if ($this->role->runsApplication) {
             $this->output->closeBuffers(); // closes buffers that the application has left open while it was loaded
             $server->closeOutputBuffersWith($this->output->closeBuffers(...));
-            $loop->blocks = $server->blocks();
+            $loop->blockDetector = $server->blocks();
         }
         $server->serve($this->role->sockets, true);
         LoopTurn::await(); // after this wait, the event loop handles SIGTERM; until then, SIGTERM kills this process
         $link->send(Message::Ready, 0, pack('e2', ...$server->timeouts()));
         $this->done->getFuture()->await();
-        // If requests are unanswered, the server has logged them. Then reportEnd() must not report a call of exit().
+        // The server has logged unanswered requests. The flag prevents that reportEnd() also reports a call of exit().
         $server->unanswered() === 0 ? $this->send(Message::AllAnswered) : $this->endReported = true;
     }
 

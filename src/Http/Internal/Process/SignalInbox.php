@@ -18,12 +18,12 @@ final class SignalInbox
     /** @var array<int, mixed> the script's handlers by signal, which {@see close()} restores */
     private array $replaced = [];
 
-    /** @var list<int> signals for which only {@see $handler} has effect */
+    /** @var list<int> signals for which {@see take()} replaces later handlers of the script by {@see $handler} */
     private readonly array $own;
 
     /**
-     * Signals since the last {@see take()}. A first signal ends the first wait at once: in this wait, the event loop
-     * sets the handlers of onSignal(), and take() must replace them.
+     * Signals since the last {@see take()}. The initial SIGCHLD makes the first wait end at once. In this wait, the
+     * event loop sets the script's handlers of onSignal(). Then take() replaces them.
      *
      * @var list<int>
      */
@@ -35,8 +35,8 @@ final class SignalInbox
     {
         pcntl_async_signals(true);
         $ending = [\SIGTERM, \SIGINT];
-        // A signal with a handler of the script is not tested: the handler would run in the forks of IgnoredSignals,
-        // and they would survive the signal.
+        // Signals with a handler of the script are not tested. IgnoredSignals sends each signal to a fork. The handler
+        // would run in this fork, which would survive as if the signal were ignored.
         $ignored = [
             ...IgnoredSignals::among(self::handledBy(\SIG_DFL, $ending)),
             ...self::handledBy(\SIG_IGN, $ending),
@@ -55,7 +55,7 @@ final class SignalInbox
     /** @return list<int> signals since the last call */
     public function take(): array
     {
-        // EventLoop::onSignal() sets a handler only when the loop runs. At the end, it sets SIG_DFL.
+        // A callback of EventLoop::onSignal() gets its handler when the loop runs. Its cancellation sets SIG_DFL.
         array_map($this->handle(...), $this->own);
         $received = $this->received;
         $this->received = [];

@@ -23,7 +23,7 @@ final class SapiBody
 
     public readonly ?int $length;
 
-    public readonly bool $isSent;
+    public readonly bool $mustBeSent;
 
     private readonly StreamInterface $stream;
 
@@ -39,7 +39,7 @@ final class SapiBody
         $this->length = \is_string($content)
             ? \strlen($content)
             : ResponseWriter::length($response, $this->stream, $head);
-        $this->isSent = ResponseWriter::hasBody($response->getStatusCode(), $head);
+        $this->mustBeSent = ResponseWriter::hasBody($response->getStatusCode(), $head);
         $this->body = new OutgoingBody($this->stream);
         $this->pieces = $this->body->pieces($this->length, false);
     }
@@ -55,7 +55,7 @@ final class SapiBody
     {
         $body = new self($response, $head, $exchange);
         try {
-            $body->isSent ? $body->readFirst() : null;
+            $body->mustBeSent ? $body->readFirst() : null;
         } catch (\Throwable $failure) {
             $body->close();
             throw $failure;
@@ -76,7 +76,7 @@ final class SapiBody
     public function send(): void
     {
         try {
-            if ($this->isSent) {
+            if ($this->mustBeSent) {
                 $this->exchange->isCutOff = $this->length === null;
                 $this->sendPieces();
                 $this->body->excess?->log($this->exchange->logFields(), $this->exchange->logger());
@@ -91,7 +91,7 @@ final class SapiBody
     {
         for (; $this->pieces->valid(); $this->readNext()) {
             echo $this->pieces->current();
-            while (ob_get_level() > 0 && Warnings::suppressed(ob_end_flush(...))); // fails if it can't be removed
+            while (ob_get_level() > 0 && Warnings::suppressed(ob_end_flush(...))); // fails if PHP can't close a buffer
             flush();
             if (connection_aborted() === 1) {
                 $this->exchange->clientLeft();

@@ -28,7 +28,7 @@ final class Acceptor
     /** Seconds until the next attempt to accept, if the server is full and can close no connection. */
     private const ROOM_CHECK_SECONDS = 0.05;
 
-    private const NO_DESCRIPTOR_ERRORS = [24, 23];
+    private const NO_DESCRIPTOR_ERRORS = [24, 23]; // EMFILE and ENFILE
 
     private const NO_DESCRIPTOR_WARNING = 'No connection can be accepted, because too many files are open.'
         . ' Raise the limit of descriptors (ulimit -n)';
@@ -108,7 +108,7 @@ final class Acceptor
         for ($count = $max; $count > 0; --$count) {
             $isFull = $this->isFull();
             if ($isFull && $count < $max) {
-                // No connection is closed until another one waits. If one waits now, the loop calls this method again.
+                // Room is made only for a connection that waits. If one waits, the loop soon calls this method again.
                 return;
             }
             if ($isFull && !$this->makeRoom()) {
@@ -242,7 +242,7 @@ final class Acceptor
     {
         EventLoop::disable($this->watcher);
         $this->timer === null ? null : EventLoop::cancel($this->timer);
-        // The timer is referenced, as the watcher is: without connections, the event loop would end.
+        // The timer is referenced, like the watcher. Otherwise, the event loop could end during the pause.
         $this->timer = EventLoop::delay($seconds, $this->resume(...));
     }
 }

@@ -11,8 +11,8 @@ use Spindle\Http\BackgroundWork;
  * Logs a warning when code runs for too long without returning to the event loop. The warning names the request.
  *
  * A measurement begins when a handler starts, and each time that a timer runs. In worker processes, a measurement also
- * begins when a fiber begins to wait. No measurement begins at the end of a wait. So the measured time of code after a
- * wait can include earlier time: at most a quarter of the limit, the interval of the timer.
+ * begins when a fiber begins to wait. No measurement begins at the end of a wait. So the measurement of code after a
+ * wait may have begun too early: by at most a quarter of the limit, which is the interval of the timer.
  */
 final class BlockDetector
 {
@@ -59,7 +59,7 @@ final class BlockDetector
         }
     }
 
-    /** Ends the measurement of the current fiber's code, because the fiber is about to wait, or to run other code. */
+    /** Ends the measurement of code: before a fiber waits, and before and after a function of BackgroundWork runs. */
     public function handleWait(): void
     {
         $this->service->killIfForked(); // before the event loop resumes handlers of the parent process

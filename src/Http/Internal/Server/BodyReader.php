@@ -41,7 +41,7 @@ final class BodyReader
      * @return string '' at the end of the body
      *
      * @throws HttpException when the body is malformed or arrives too slowly, or there is no memory for it
-     * @throws ClientDisconnectedException when the connection is closed, or the client has ended its side of it
+     * @throws ClientDisconnectedException when the connection is closed, or the client has ended its side
      */
     public function receive(ServerExchange $exchange): string
     {

@@ -130,7 +130,7 @@ final class Certificates
         foreach ($secure as $address => $socket) {
             /** @var array{local_cert: string, local_pk: string, spindle_certificates: array<string, string>} */
             $current = stream_context_get_options($socket)['ssl'];
-            $addedFiles = self::defaultFiles([ // an option that the application omits has the value of the socket
+            $addedFiles = self::defaultFiles([ // if the application omits an option, the socket's value counts
                 'local_cert' => $added['local_cert'] ?? $current['local_cert'],
                 'local_pk' => $added['local_pk'] ?? $current['local_pk'],
             ]);

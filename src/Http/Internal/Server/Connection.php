@@ -182,7 +182,7 @@ final class Connection implements TransportEvents
         $this->close(ClientDisconnectedException::stopped());
     }
 
-    /** Ends this side of the connection. First answers the current request with 500 if its response has not begun. */
+    /** Ends this side of the connection. First sends collected bytes, and 500 if the current response has not begun. */
     public function answerWith500(): void
     {
         if ($this->exchange !== null && !$this->exchange->responseStarted) {
@@ -398,11 +398,11 @@ final class Connection implements TransportEvents
         $service = $this->service;
         $timed = $this->timed;
         $now = hrtime(true);
-        $blocks = $service->blocks;
-        if ($now > $blocks->dueAt) {
-            $blocks->handleRequest($now);
+        $detector = $service->blockDetector;
+        if ($now > $detector->dueAt) {
+            $detector->handleRequest($now);
         }
-        $blocks->dueAt = $now + $blocks->limit;
+        $detector->dueAt = $now + $detector->limit;
         $exchange = $this->exchange = new ServerExchange($this->reference, $head, $now);
         ++$timed->requestCount;
         $timed->phase = Phase::Handler;

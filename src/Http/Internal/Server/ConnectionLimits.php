@@ -59,7 +59,7 @@ final class ConnectionLimits
     /** @var array<string, int> number of connections, by the client's network */
     private array $connectionCounts = [];
 
-    /** @var array<string, string> networks of trusted proxies, by address; their limits do not apply to the proxies */
+    /** @var array<string, string> by address of a trusted proxy: the network whose limit does not apply to the proxy */
     private array $proxies = [];
 
     /** @var array<string, int> earliest time by hrtime() of the next search, by network ('' for all networks) */

@@ -76,7 +76,7 @@ final class Counters
         }
     }
 
-    /** Counts a response of a route; beyond MAX_ROUTES, of "other". A handler may use each path as a route. */
+    /** Counts a response of a route, or of "other" after MAX_ROUTES routes: a handler may use each path as a route. */
     private function countAnswerOfRoute(string $route, int $status, int $nanoseconds): void
     {
         $route = isset($this->routes[$route]) || \count($this->routes) < self::MAX_ROUTES ? $route : 'other';

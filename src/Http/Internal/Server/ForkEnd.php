@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Server;
 
 /**
- * Ends a fork without the code that PHP would run when it destroys fibers and other objects, also those of the fork:
- * `finally` blocks of waiting code, and destructors.
+ * Ends a fork in such a way that PHP runs neither `finally` blocks of suspended fibers nor destructors, not even those
+ * of objects that the fork has created.
  */
 final class ForkEnd
 {

@@ -11,10 +11,10 @@ final class LoopWork
 {
     public int $running = 0;
 
-    /** Number of functions that have begun, but not returned. */
+    /** Number of functions that have begun, but not returned. {@see $running} also counts those that wait to begin. */
     public int $begun = 0;
 
-    /** @var array<int, \Closure(): void> called when no function is running any more, by id of the server */
+    /** @var array<int, \Closure(): void> called when no function is running any more, by id of the object that waits */
     public array $waiting = [];
 
     public function __construct(public readonly int $pid) {}

@@ -40,7 +40,7 @@ final class OutgoingBody
     public ?int $length = null;
     /** Whether each piece is sent as a chunk: RFC 9112, 7.1. */
     private bool $chunked = false;
-    public bool $isSent = true;
+    public bool $mustBeSent = true;
 
     /** Set at the end of the {@see pieces()} if the body is longer than announced. */
     public ?LengthExcess $excess = null;
@@ -73,16 +73,16 @@ final class OutgoingBody
         $isShared = SingleReader::allowsSeveral($this->stream);
         $this->isClaimed = !$isShared && SingleReader::claim($this->stream);
         $this->mayClose = !$this->seekable && $this->isClaimed;
-        $isOfOther = !$isShared && !$this->isClaimed;
-        $this->isSent = ResponseWriter::hasBody($response->getStatusCode(), $head);
-        if ($this->isSent && $isOfOther) {
+        $isReadByOther = !$isShared && !$this->isClaimed;
+        $this->mustBeSent = ResponseWriter::hasBody($response->getStatusCode(), $head);
+        if ($this->mustBeSent && $isReadByOther) {
             throw SingleReader::refusal();
         }
-        $this->length = $isOfOther && $this->seekable // length() would seek a stream that the other response reads
+        $this->length = $isReadByOther && $this->seekable // length() would seek a stream that the other response reads
             ? null
             : ResponseWriter::length($response, $this->stream, $head);
         $this->chunked = $this->length === null && $head->version !== '1.0';
-        if ($this->isSent) {
+        if ($this->mustBeSent) {
             self::checkUnread($this->stream);
         }
 
@@ -99,7 +99,7 @@ final class OutgoingBody
 
     public function endsByClose(): bool
     {
-        return $this->isSent && $this->length === null && !$this->chunked;
+        return $this->mustBeSent && $this->length === null && !$this->chunked;
     }
 
     /**
@@ -110,7 +110,7 @@ final class OutgoingBody
      */
     public function send(\Generator $pieces, TimedTransport $timed, Service $service): void
     {
-        if (!$this->isSent) {
+        if (!$this->mustBeSent) {
             return;
         }
         $endsByClose = $this->endsByClose();

@@ -49,8 +49,8 @@ final class Responder
         $timed->answeredAt = $now = (int) hrtime(true);
         if ($now - $exchange->startedAt > self::MIN_FORK_NANOSECONDS) {
             $service->killIfForked(); // a fork must not send a second response
-            if ($now > $service->blocks->dueAt) {
-                $service->blocks->handleReturn($now, $exchange);
+            if ($now > $service->blockDetector->dueAt) {
+                $service->blockDetector->handleReturn($now, $exchange);
             }
         }
         $keepAlive = $head->persistent
@@ -121,7 +121,7 @@ final class Responder
         $headStart = $headEnd = -1;
         try {
             $pieces = $body->prepare($response, $exchange->head);
-            if ($body->isSent) {
+            if ($body->mustBeSent) {
                 $this->body = $body;
                 $this->service->stopping ? $body->stop() : null;
                 if ($exchange->awaitsContinue()) {

@@ -60,7 +60,7 @@ final class Service implements FileDescriptors
     public readonly SpareDescriptors $spareDescriptors;
     public readonly ConnectionLimits $connectionLimits;
     public readonly LoopLag $lag;
-    public readonly BlockDetector $blocks;
+    public readonly BlockDetector $blockDetector;
     public readonly FreeMemory $memory;
     public readonly BodyParser $forms;
     public readonly UnreadConnections $unreadConnections;
@@ -103,7 +103,7 @@ final class Service implements FileDescriptors
         $files = new DiskFiles($this);
         $this->connectionLimits = new ConnectionLimits($options, $files);
         $this->lag = new LoopLag();
-        $this->blocks = new BlockDetector($options->blockWarning, $this);
+        $this->blockDetector = new BlockDetector($options->blockWarning, $this);
         $this->memory = new FreeMemory();
         $this->forms = new BodyParser($options->forms, files: $files, memory: $this->memory);
         $this->unreadConnections = new UnreadConnections();
@@ -191,7 +191,7 @@ final class Service implements FileDescriptors
         $this->connectionLimits->uncountConnection($connection->peer);
         if ($this->connections === []) {
             $this->lag->stop();
-            $this->blocks->handleTurn();
+            $this->blockDetector->handleTurn();
             LoopCallback::cancel($this->timer);
             $this->nextDeadlineCheck = \PHP_INT_MAX;
         }
@@ -217,7 +217,7 @@ final class Service implements FileDescriptors
     {
         $this->killIfForked();
         $now = (int) hrtime(true);
-        $now > $this->blocks->dueAt ? $this->blocks->handleReturn($now, $exchange) : null;
+        $now > $this->blockDetector->dueAt ? $this->blockDetector->handleReturn($now, $exchange) : null;
         $exchange->release();
     }
 
@@ -277,7 +277,7 @@ final class Service implements FileDescriptors
     public static function endBlockMeasurements(): void
     {
         foreach (self::$answeredOnExit ?? [] as $service => $_) {
-            $service->isInFork() ? null : $service->blocks->handleWait();
+            $service->isInFork() ? null : $service->blockDetector->handleWait();
         }
     }
 
