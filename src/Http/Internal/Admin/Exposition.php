@@ -25,7 +25,7 @@ final class Exposition
     {
         $pairs = [];
         foreach ($labels as $label => $content) {
-            $text = \is_float($content) ? \sprintf('%h', $content) : (string) $content; // ignores precision, locale
+            $text = \is_float($content) ? \sprintf('%h', $content) : (string) $content; // %h ignores precision, locale
             $pairs[] = "{$label}=\"" . self::escape($text) . '"';
         }
         $this->text .= $name

@@ -84,7 +84,7 @@ final readonly class LocalServers implements ServerOverview
             lag: max(array_column($servers, 'lag')),
             maxLag: max(array_column($servers, 'maxLag')),
             memory: max(array_column($servers, 'memory')),
-            pools: array_replace(...array_column($servers, 'pools')), // keeps numeric names
+            pools: array_replace(...array_column($servers, 'pools')), // unlike array_merge(), keeps numeric names
         );
     }
 

@@ -27,7 +27,7 @@ final class GzipStream implements JoiningStream
     /** Whether the source is seekable. If so, other code may move its position between two reads of this stream. */
     private readonly bool $seekable;
 
-    private readonly bool $isShared;
+    private readonly bool $allowsSeveralReaders;
 
     /** Whether this stream may read the source, and close it unless it is seekable; null before the first read. */
     private ?bool $ownsSource = null;
@@ -61,7 +61,7 @@ final class GzipStream implements JoiningStream
         $this->source = ContentsStream::of($source);
         $this->flush = $size === null ? \ZLIB_SYNC_FLUSH : \ZLIB_NO_FLUSH;
         $this->seekable = $source->isSeekable();
-        $this->isShared = $this->seekable && SingleReader::allowsSeveral($this->source);
+        $this->allowsSeveralReaders = $this->seekable && SingleReader::allowsSeveral($this->source);
     }
 
     /**
@@ -126,7 +126,7 @@ final class GzipStream implements JoiningStream
     public function close(): void
     {
         [$this->ended, $this->deflate, $this->output, $this->offset] = [true, null, '', 0];
-        if (!$this->isShared && $this->ownsSource()) {
+        if (!$this->allowsSeveralReaders && $this->ownsSource()) {
             $this->seekable ? null : $this->source->close();
             $this->isReading ? null : SingleReader::release($this->source);
             $this->ownsSource = $this->isReading; // if a read is in progress, a later close() releases the source
@@ -135,7 +135,7 @@ final class GzipStream implements JoiningStream
 
     private function ownsSource(): bool
     {
-        return $this->ownsSource ??= $this->isShared || SingleReader::claim($this->source);
+        return $this->ownsSource ??= $this->allowsSeveralReaders || SingleReader::claim($this->source);
     }
 
     /** @return string|null '' at the end; null when there are no bytes at present */

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Process;
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Warnings;
 
-/** Detects changed, added or removed PHP files in a folder and below. Skips vendor, dot files and dot folders. */
+/** Detects changed, added or removed PHP files of a folder tree. Skips vendor, dot files, and dot or linked folders. */
 final class FileWatch
 {
     public const INTERVAL_NANOSECONDS = 500_000_000;

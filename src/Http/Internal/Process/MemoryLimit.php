@@ -12,7 +12,7 @@ use Spindle\Internal\UsableMemory;
 /** Determines memory_limit for the processes of a server. */
 final readonly class MemoryLimit
 {
-    /** Minimum memory_limit as a multiple of --max-memory. A process above --max-memory serves until it is replaced. */
+    /** Minimum memory_limit as a multiple of --max-memory: a process above --max-memory serves until it is replaced. */
     private const MAX_MEMORY_FACTOR = 2;
 
     /**

@@ -114,9 +114,9 @@ final class SapiBody
     }
 
     /**
-     * Kills this process of PHP-FPM; does nothing in other SAPIs. Called if the script ends before the body. PHP has
-     * logged the error, and PHP-FPM starts another process. Without the kill, PHP-FPM would end the response as
-     * usual. Clients would then take the response for complete, because they do not know its length.
+     * Kills this process of PHP-FPM; does nothing in other SAPIs. Called, also by an output buffer, if the script ends
+     * before the body. PHP has logged the error, and PHP-FPM starts another process. Without the kill, PHP-FPM would
+     * end the response as usual. Clients do not know its length, so they would take the response for complete.
      */
     public static function kill(): string
     {

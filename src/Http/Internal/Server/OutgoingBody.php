@@ -70,10 +70,10 @@ final class OutgoingBody
      */
     public function prepare(ResponseInterface $response, Head $head): \Generator
     {
-        $isShared = SingleReader::allowsSeveral($this->stream);
-        $this->isClaimed = !$isShared && SingleReader::claim($this->stream);
+        $allowsSeveralReaders = SingleReader::allowsSeveral($this->stream);
+        $this->isClaimed = !$allowsSeveralReaders && SingleReader::claim($this->stream);
         $this->mayClose = !$this->seekable && $this->isClaimed;
-        $isReadByOther = !$isShared && !$this->isClaimed;
+        $isReadByOther = !$allowsSeveralReaders && !$this->isClaimed;
         $this->mustBeSent = ResponseWriter::hasBody($response->getStatusCode(), $head);
         if ($this->mustBeSent && $isReadByOther) {
             throw SingleReader::refusal();
@@ -228,7 +228,7 @@ final class OutgoingBody
         return $chunked ? dechex(\strlen($piece)) . "\r\n{$piece}\r\n" : $piece;
     }
 
-    /** Returns the pieces that {@see pieces()} has read before it suspended its fiber, framed; '' for none. */
+    /** Takes the bytes that {@see pieces()} joined before it suspended its fiber. Returns them framed; '' for none. */
     public function takeJoined(): string
     {
         $piece = $this->stream instanceof JoiningStream ? $this->stream->takeJoined() : '';

@@ -33,7 +33,7 @@ final class RateWindow
      *
      * @param int $request number of the request, unique per connection
      *
-     * @return int time by hrtime() from which the window's length counts: now minus the time waited in this window
+     * @return int time by hrtime() at which the window would have begun without pauses: now minus the time waited in it
      */
     public function startWait(int $request): int
     {

@@ -49,7 +49,7 @@ final class ResponseWriter
     /** @var array<array-key, bool> by valid field name: whether the name is one of SERVER_FIELDS */
     private array $names = [];
 
-    /** Status line, fields and bytes of the last head without a handler's Content-Length. Many heads are the same. */
+    /** Status line, fields and bytes of the last head whose handler set no Content-Length. Many heads are the same. */
     private string $lastStatusLine = '';
 
     /** @var array<array-key, mixed> */
