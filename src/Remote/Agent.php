@@ -53,7 +53,7 @@ final class Agent implements Lifecycle, Statistics
     /** Limit in bytes of all results if PHP has no memory_limit. AgentOptions::$maxResultBytes can raise it. */
     private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
-    /** Longest pause between two leases in seconds. The pauses are short again after a lease served for longer. */
+    /** Maximum seconds of a pause between two leases. A lease that was served for longer makes the next pause short. */
     private const MAX_RETRY_PAUSE = 5.0;
 
     private readonly AgentPools $pools;
@@ -320,7 +320,7 @@ final class Agent implements Lifecycle, Statistics
                 throw $failure;
             }
         }
-        // The last release had no answer. During an outage, a further request would only delay the end of the agent.
+        // During an outage, a release would probably get no answer, and only delay the end of the agent.
         if ($failures <= 1 && (!$failure instanceof LeaseLostException || $engine->isAvailable())) {
             $this->releaseLease($formerOwner, $engine);
         }

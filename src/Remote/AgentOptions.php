@@ -20,8 +20,8 @@ final class AgentOptions
      *                                               this many seconds before the lease ends
      * @param float             $outcomeRetention    seconds for which outcomes are kept
      * @param int               $maxResultBytes      maximum size in bytes of a task's result, of a generator's item,
-     *                                               and of a command's output; also limited by memory_limit. A larger
-     *                                               exception is shortened if it exceeds 64 KiB, too
+     *                                               and of a command's output; also limited by memory_limit. An
+     *                                               exception that exceeds both this size and 64 KiB is shortened
      * @param float|null        $stopTimeout         seconds that running jobs have to finish after
      *                                               {@see Agent::close()}. Then the agent ends them as
      *                                               {@see Agent::kill()} does. Null for no limit

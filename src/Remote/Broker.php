@@ -93,8 +93,8 @@ interface Broker
     public function cancel(string $queue, array $ids): array;
 
     /**
-     * Cancels jobs as {@see cancel()} does, but removes no trace of them: an unclaimed job gets the status
-     * {@see JobStatus::Cancelled} for an hour. Until then, {@see submit()} with $checkIds adds no job with its id. Its
+     * Cancels jobs as {@see cancel()} does, but also records the cancellation of unclaimed jobs. For an hour, such a
+     * job has the status {@see JobStatus::Cancelled}, and {@see submit()} with $checkIds adds no job with its id. Its
      * mailboxes receive a message with an outcome of 0 bytes, so that callers look up the job. A claimed job whose
      * owner's lease has ended counts as unclaimed, because its owner can't settle it.
      *

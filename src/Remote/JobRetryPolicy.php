@@ -40,7 +40,7 @@ final class JobRetryPolicy
 
     /**
      * Returns a policy without retries: a failed or crashed job becomes a dead letter immediately. A task has a
-     * second attempt only if its agent lacks the code of the task, because another agent may have the code.
+     * second attempt only if its agent lacks code that is needed to decode it, because another agent may have the code.
      */
     public static function none(): self
     {

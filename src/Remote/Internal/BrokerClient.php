@@ -9,8 +9,8 @@ use Spindle\Remote\Broker;
 use Spindle\Remote\MailboxMessage;
 
 /**
- * Holds the queues and the mailbox that all executors of a process share if they have the same broker object. The
- * mailbox receives messages about the jobs of all these queues.
+ * Holds the queues and the mailbox that all {@see QueueClient} objects with the same broker object share. The mailbox
+ * receives messages about the jobs of all these queues.
  */
 final class BrokerClient
 {

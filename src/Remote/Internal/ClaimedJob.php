@@ -36,7 +36,7 @@ final class ClaimedJob implements Cancellation
 
     private readonly DeferredCancellation $cancellation;
 
-    /** Timer of the time limit; null before the task starts, and while the agent waits for a reader to take items. */
+    /** Timer of the time limit; null before the task starts, during a pause, and after {@see stopTimeLimit()}. */
     private ?string $timeLimit = null;
 
     /** Time of {@see Clock::now()} at which the timer of the time limit ends. */
@@ -59,7 +59,7 @@ final class ClaimedJob implements Cancellation
     private ?Condition $notified = null;
     private ?Condition $ended = null;
 
-    /** @param int $sequenceNumber as in {@see \Spindle\Remote\Broker::settleAndClaim()}; a low number if unknown */
+    /** @param int $sequenceNumber number of this claim among those of the lease; meaningless after a lost answer */
     public function __construct(
         public readonly Delivery $delivery,
         public readonly JobBody $body,
@@ -189,8 +189,8 @@ final class ClaimedJob implements Cancellation
     }
 
     /**
-     * Pauses the time limit until the announced item arrives. For an outcome, stops it. A large item or outcome may
-     * wait until this process has memory for it.
+     * Pauses the time limit until the announced item arrives. Stops the time limit if an outcome was announced. A large
+     * item or outcome may wait until this process has memory for it.
      *
      * @param int|null $itemNumber null for an outcome
      */
@@ -220,7 +220,7 @@ final class ClaimedJob implements Cancellation
 
     private function timeOut(): void
     {
-        $this->isTimedOut = $this->isTimedOut || !$this->isRequested(); // an earlier cancellation is the first cause
+        $this->isTimedOut = $this->isTimedOut || !$this->isRequested(); // a cancelled job can't time out
         $this->cancel();
     }
 }

@@ -16,7 +16,7 @@ final class EngineState
 {
     private ?float $unavailableSince = null;
 
-    /** @var array<string, true> reasons that were logged in this outage, or since another kind of failure */
+    /** @var array<string, true> logged reasons of this outage; emptied also by a failure of another kind */
     private array $loggedReasons = [];
 
     private ?int $loggedLimit = null;
@@ -38,7 +38,7 @@ final class EngineState
         }
     }
 
-    /** Logs the limit for results that {@see AgentRun} has lowered. Logs each value once. */
+    /** Logs the limit for results that {@see AgentRun} has lowered, unless it equals the limit that was logged last. */
     public function resultsLimited(int $bytes): void
     {
         if ($bytes !== $this->loggedLimit) {

@@ -28,7 +28,7 @@ final class FailedJobLog
     /**
      * @param string     $reason only the first line is logged, because the other lines are the stack trace
      * @param float|null $delay  seconds until the job can be claimed again; null if the job is a dead letter now
-     * @param string     $place  end of the logged reason, even if the first line of $reason is longer or lacks it
+     * @param string     $place  file and line in parentheses; end the logged reason even if it has to be shortened
      */
     public function add(string $id, int $attempt, string $reason, ?float $delay, string $place = ''): void
     {

@@ -24,10 +24,10 @@ final class ItemStore
     /** Seconds without a request after which the agent asks whether a reader wants the next item. */
     private const MAX_UNCHECKED_SECONDS = 5.0;
 
-    /** Seconds at the start of a request that count for the task's time limit. The task waits for the rest. */
+    /** Maximum seconds of a request that count for the task's time limit. During a longer request, the task waits. */
     private const MAX_COUNTED_SECONDS = 0.1;
 
-    /** Number of failed attempts after which a warning is logged. Before, the heartbeat may log the outage itself. */
+    /** Number of failed attempts after which a warning is logged. In most outages, the heartbeat logs one earlier. */
     private const LOGGED_FAILURE = 5;
 
     /** @var list<int> sizes of the last MAX_UNTAKEN_ITEMS items in bytes */
@@ -155,7 +155,7 @@ final class ItemStore
 
     /**
      * Stores frames, and returns the number of stored items that no reader has taken. While the engine is not
-     * available, retries for $retrySeconds, or until the job is cancelled. The loss of the lease also cancels it.
+     * available, retries for $retrySeconds, or until the job is cancelled. The loss of the lease cancels the job, too.
      *
      * @param list<string> $frames empty to announce the stored items again, in case the message about them was lost
      */

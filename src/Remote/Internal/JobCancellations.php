@@ -19,7 +19,7 @@ final class JobCancellations
     /** @var array<string, bool> unsent cancellations by job id; false to cancel the job only if it is unclaimed */
     private array $unsent = [];
 
-    /** @var array<string, array<int, bool>> unanswered requests by job id and number; values as in $unsent */
+    /** @var array<string, array<int, bool>> sent cancellations by job id and request number; values as in $unsent */
     private array $sent = [];
 
     private int $requestCount = 0;
@@ -40,8 +40,8 @@ final class JobCancellations
     public function add(array $ids, bool $evenIfClaimed): void
     {
         foreach ($ids as $id) {
-            $repeated = $this->sent[$id] ?? [];
-            if (!\in_array(true, $repeated, true) && ($evenIfClaimed || $repeated === [])) {
+            $unanswered = $this->sent[$id] ?? [];
+            if (!\in_array(true, $unanswered, true) && ($evenIfClaimed || $unanswered === [])) {
                 $this->unsent[$id] = $evenIfClaimed || ($this->unsent[$id] ?? false);
             }
         }

@@ -71,10 +71,10 @@ final class JobExchange
 
     public function hasClaimed(): bool
     {
-        return $this->lastReportedNumber > 0;
+        return $this->lastReportedNumber > 0; // the first answered claim has reported at least the number of workers
     }
 
-    /** Returns whether there is memory for further results. A result uses memory until the engine confirms it. */
+    /** Returns false if the memory for results is full, and some of it is for results that wait for confirmation. */
     public function hasRoom(): bool
     {
         return $this->settlementBytes === 0 || !$this->run->pools->budget->isFull();
@@ -283,8 +283,8 @@ final class JobExchange
      */
     private function recoverClaims(): void
     {
-        // A job is in both arrays if the agent has claimed the job again while the settlement of an earlier claim is
-        // pending. The union then keeps the number of the current claim, which $this->jobs has.
+        // The agent may have claimed a job again while the settlement of an earlier claim is pending. The union then
+        // keeps the number of the current claim, which is in the left array.
         $known = $this->jobs->claimNumbers() + array_column($this->pending, 'claimNumber', 'id');
         $deliveries = $this->run->broker->claimedJobs(
             $this->run->queue,

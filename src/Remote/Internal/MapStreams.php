@@ -27,7 +27,7 @@ final class MapStreams
     }
 
     /**
-     * Ends the reading of the generators whose tasks are running. Their outcomes then go to another receiver.
+     * Ends the generators whose tasks are running. From then on, $receiver gets the outcomes of these tasks.
      *
      * @return list<string> ids of the jobs
      */

@@ -175,8 +175,8 @@ final class QueueClient
         /** @var Future<T> $answer */
         $answer = async($this->activity->request(...), $request)->ignore();
         try {
-            // close() waits for running calls of RemoteActivity::request(). The call by async() begins in a later turn
-            // of the loop, so this fiber also makes one. A cancellation ends only the call of this fiber.
+            // close() waits for running calls of RemoteActivity::request(). The call above begins in a later turn of
+            // the loop. So this fiber makes another call, which begins now. A cancellation ends only this other call.
             return $this->activity->request(static fn(): mixed => $answer->await($cancellation));
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
@@ -288,7 +288,7 @@ final class QueueClient
         return $stream->items();
     }
 
-    /** Returns the queue, which several executors share; null after the end of {@see close()} or {@see kill()}. */
+    /** Returns the queue, which several clients share; null after the end of {@see close()} or {@see kill()}. */
     public function shared(): ?SharedQueue
     {
         return $this->brokerClient()?->queue($this->queue);
@@ -323,7 +323,7 @@ final class QueueClient
      * Refuses new jobs. Waits until all outcomes have arrived, and the engine has answered all requests. Then waits for
      * the engine to confirm cancellations, at most `$brokerRetryTimeout` or CONFIRMATION_TIMEOUT, whichever is longer.
      * Finally waits at most CONFIRMATION_TIMEOUT until the engine has dropped the outcomes that were received. Then
-     * closes the mailbox, unless other executors use the mailbox.
+     * closes the mailbox, unless other clients use the mailbox.
      *
      * Cancellation: ends the unfinished work as {@see kill()} does.
      *

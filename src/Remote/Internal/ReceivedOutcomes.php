@@ -59,7 +59,6 @@ final class ReceivedOutcomes implements LastRequests
         ProcessEnd::register($this);
     }
 
-    /** @param int $bytes size of the outcome */
     public function add(string $id, int $bytes): void
     {
         $this->ids[] = $id;
@@ -118,7 +117,7 @@ final class ReceivedOutcomes implements LastRequests
         [$ids, $this->ids, $this->bytes, $this->timer] = [$this->ids, [], 0, null];
         $taken = [];
         foreach ($ids as $id) {
-            // The outbox may submit the job again. While the engine has the outcome, the job does not run again.
+            // The outbox may submit the job again. The job then runs a second time unless the engine has its outcome.
             $this->outbox->isPending($id) ? $this->addAgain($id) : $taken[] = $id;
         }
 

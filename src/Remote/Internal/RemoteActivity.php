@@ -11,7 +11,7 @@ use Spindle\Internal\Async\FiberQueue;
 use Spindle\Remote\Broker;
 use Spindle\Worker\ExecutorClosedException;
 
-/** Tracks an executor's unfinished work and unanswered requests. {@see close()} waits until both have ended. */
+/** Tracks the unfinished work and unanswered requests of a {@see QueueClient}. {@see close()} waits for their end. */
 final class RemoteActivity
 {
     /** @var array<int, OutcomeReceiver> by object id */

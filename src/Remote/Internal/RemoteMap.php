@@ -62,7 +62,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     private bool $isClosed = false;
 
     /** @var array<string, BrokerRefusedException|JobCancelledException|null> why a job has no outcome, by job id */
-    private array $refused = [];
+    private array $lossReasons = [];
 
     /**
      * Exception of a cancellation or of kill(). Once the exception is set, the map yields no more results. The map
@@ -180,7 +180,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
 
     private function loss(string $id): BrokerRefusedException|JobCancelledException|JobLostException
     {
-        return $this->refused[$id] ?? JobLostException::unknown($id, $this->client->queue);
+        return $this->lossReasons[$id] ?? JobLostException::unknown($id, $this->client->queue);
     }
 
     /** Stops reading the input. Does not wait for a running read, because the input's own code may call close(). */
@@ -228,13 +228,13 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
 
     public function onUnknown(string $id, ?JobCancelledException $cancelled = null): void
     {
-        $this->refused[$id] = $cancelled;
+        $this->lossReasons[$id] = $cancelled;
         $this->addOutcome($id, null);
     }
 
     public function onRefused(string $id, BrokerRefusedException $refused): void
     {
-        $this->refused[$id] = $refused;
+        $this->lossReasons[$id] = $refused;
         $this->addOutcome($id, null);
     }
 
@@ -353,10 +353,10 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
     }
 
-    /** @param list<\Spindle\Remote\Job> $jobs jobs to send; while the queue is full, this method repeats the request */
+    /** @param list<\Spindle\Remote\Job> $jobs sent again while the queue is full. The engine has perhaps added some */
     private function send(array $jobs): void
     {
-        for ($checkIds = false; $jobs !== [] && !$this->isAbandoned; $checkIds = true) { // a lost answer may hide jobs
+        for ($checkIds = false; $jobs !== [] && !$this->isAbandoned; $checkIds = true) {
             try {
                 $this->sending = $jobs;
                 $accepted = $this->client->send($jobs, $this, $checkIds);

@@ -61,7 +61,7 @@ final class SettlementFactory
     /**
      * Verifies and decodes a claimed job.
      *
-     * @param int $sequenceNumber as in {@see \Spindle\Remote\Broker::settleAndClaim()}; a low number if unknown
+     * @param int $sequenceNumber as in {@see \Spindle\Remote\Broker::settleAndClaim()}; meaningless after a lost answer
      *
      * @throws InvalidSignatureException
      */
@@ -93,7 +93,7 @@ final class SettlementFactory
             default => "its agent or worker was lost {$delivery->crashes} times",
         };
         if ($delivery->streamed) {
-            $job->itemCount = 0; // at least: a later reader takes the stored items before the exception
+            $job->itemCount = 0; // any number makes a reader take the stored items before it gets the exception
         }
 
         return $reason === null ? null : $this->lost($job, $job->attempt() - 1, $reason);

@@ -22,7 +22,7 @@ use Spindle\Remote\QueueFullException;
 
 /**
  * Submits and cancels the jobs of one queue, and passes outcomes to the jobs' waiters ({@see OutcomeReceiver}). All
- * executors of this process that use the same broker object and the same queue share one instance.
+ * {@see QueueClient} objects of this process with the same broker object and the same queue share one instance.
  */
 final class SharedQueue implements LastRequests
 {

@@ -20,7 +20,7 @@ final class StoredItems
 {
     private const MAX_ITEMS_PER_REQUEST = 32;
 
-    /** After an answer of fewer items and bytes, no item is stored: {@see \Spindle\Remote\Broker::takeItems()}. */
+    /** An answer of fewer bytes has all stored items, up to the maximum: {@see \Spindle\Remote\Broker::takeItems()}. */
     private const MIN_LIMITED_BYTES = 1 << 20;
 
     private int $takenCount = 0;

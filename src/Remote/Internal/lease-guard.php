@@ -36,7 +36,7 @@ while (true) {
     $none = null;
     @stream_select($reads, $none, $none, intdiv($microseconds, 1_000_000), $microseconds % 1_000_000);
     while (($read = (string) fread(\STDIN, 65536)) !== '') {
-        $lines .= $read; // after a suspension of this process, one read would end with an outdated time
+        $lines .= $read; // after a suspension of this process, the first 64 KiB may lack the latest time
     }
     if (preg_match_all('/(\d+)\n/', $lines, $times) > 0) {
         $until = (int) end($times[1]);

@@ -68,7 +68,7 @@ final class EngineClient
 
     private ?RedisConnection $connection = null;
 
-    /** Number of the last opened connection. The engine refuses a submission over an older one (submit.lua). */
+    /** Number of the last opened connection. The engine refuses submissions over older connections (submit.lua). */
     private int $connectionCount = 0;
 
     /** Settings of the last connection; null before the first one. */

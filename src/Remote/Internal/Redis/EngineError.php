@@ -27,7 +27,7 @@ final class EngineError extends \RuntimeException
 
     public readonly string $kind;
 
-    /** @param string $message as the engine sent it. The repeated arguments, perhaps a password, are left out */
+    /** @param string $message as the engine sent it. Arguments that it quotes, perhaps a password, are left out */
     public function __construct(#[\SensitiveParameter] string $message)
     {
         $message = explode(', with args beginning with:', $message, 2)[0];

@@ -10,7 +10,7 @@ use Spindle\Remote\BrokerUnavailableException;
 /** Finds the queues of an engine. Each queue has a hash `meta` as soon as it has had a job or an agent. */
 final class QueueNames
 {
-    /** Number of keys that the engine examines in one request. Other clients wait for this time, about 0.5 ms. */
+    /** Number of keys that the engine examines in one request. The request delays other clients by about 0.5 ms. */
     private const KEYS_PER_REQUEST = '1000';
 
     private const HASH = 'meta';

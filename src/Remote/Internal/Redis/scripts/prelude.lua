@@ -32,7 +32,7 @@
 -- late:<mailbox>   number of the caller's newest connection; submissions over older connections are refused
 -- result:<id>      frame of the outcome
 -- task:<id>        digest of a job with an outcome and an id that its caller has chosen; expires with the outcome
--- cancelled:<id>   '' if the outcome of the job is a cancellation; digest of a job that was cancelled without one
+-- cancelled:<id>   '' if the outcome of the job is a cancellation; digest of the job if it was cancelled without one
 -- items:<id>       stream of the stored items of a generator
 --
 -- A record in "tried" is {claims, crashes, failures, mailbox, key, flags, last owner that refused the job, time of the

@@ -48,7 +48,7 @@ if step == 'check' then
   local entryCount = call('XLEN', STREAMS.u) + call('XLEN', STREAMS.r)
   local pending, consumers = pendingEntries()
   local unlisted = call('HLEN', RUNNING) - pending
-  -- The last audit found this number of running jobs without an entry. It did not repair them, because their owners had
+  -- The last audit found `known` running jobs without an entry. It did not repair these jobs, because their owners had
   -- leases and could still settle them.
   local known = tonumber(call('HGET', META, 'unlisted') or 0)
   if unlisted >= 0 and unlisted < known then
@@ -58,7 +58,7 @@ if step == 'check' then
   -- Each job has an entry, or is delayed or blocked. An audit follows if the counts contradict this. It also follows
   -- once an hour, to find damage that the counts do not show, such as a deleted zset of blocked jobs.
   local withoutEntry = call('ZCARD', P .. 'delayed') + math.max(0, call('HGET', META, 'blocked') or 0)
-  local isFirst = call('HSETNX', META, 'audited', now) == 1 and call('HLEN', JOBS) > 0 -- or "meta" was deleted
+  local isFirst = call('HSETNX', META, 'audited', now) == 1 and call('HLEN', JOBS) > 0 -- also if "meta" was deleted
   if not isFirst
     and call('HLEN', TRIED) >= withoutEntry
     and entryCount >= tonumber(call('HGET', META, 'entries') or 0)
