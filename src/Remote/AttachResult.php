@@ -8,7 +8,7 @@ namespace Spindle\Remote;
 final class AttachResult
 {
     /**
-     * @param bool        $known      whether a job with this id exists, or the outcome of one is kept
+     * @param bool        $known      whether the job exists, or its outcome or its cancellation is kept
      * @param string|null $outcome    the outcome's frame; null if there is none, or if it did not fit into the answer
      * @param bool        $hasOutcome whether the job has an outcome. If this is true and $outcome is null, call
      *                                attach() again with only this job's id

@@ -254,8 +254,8 @@ interface Broker
      * @param int $offset number of items that were taken before
      * @param int $limit  maximum number of items to return
      *
-     * @return list<string> frames; fewer than `$limit`, but at least one, if more of them would have too many bytes in
-     *     total. An answer of less than 1 MiB has all items up to `$limit`
+     * @return list<string> frames of the next stored items: up to `$limit`. Fewer, but at least one, if more frames
+     *     would have too many bytes in total. An answer of less than 1 MiB has all stored items up to `$limit`
      *
      * @throws BrokerException
      */
@@ -361,8 +361,8 @@ interface Broker
     /**
      * Ends an owner's lease. The owner must end its running jobs before the call. After the call, other owners can
      * claim the jobs of this lease: up to 1,000 jobs immediately, and the rest when other owners renew their leases.
-     * The release does not count as a crash of the jobs. After the lease has ended, the call still has this effect on
-     * jobs that are not claimable yet. Does nothing for an unknown owner.
+     * The release does not count as a crash of the jobs. If the lease has already ended, the call has the same effect
+     * on the jobs that are not claimable yet. Does nothing for an unknown owner.
      *
      * @throws BrokerException
      */

@@ -9,7 +9,8 @@ final class MailboxMessage
 {
     /**
      * @param bool                  $jobsAvailable whether jobs can be claimed
-     * @param array<string, string> $outcomes      frames by job id; '' for a frame that is too large for a message
+     * @param array<string, string> $outcomes      frames by job id; '' if {@see Broker::attach()} has to be called,
+     *                                             because the frame is too large, or the job was cancelled
      * @param array<string, int>    $cancelled     claim numbers of cancelled jobs, by job id
      * @param list<string>          $items         ids of generator tasks with new items
      * @param list<string>          $taken         ids of generator tasks whose reader took items or stopped reading

@@ -12,7 +12,7 @@ final class Settlement
      * @param int    $crashes     number of crashes of the job so far, which the next claim reports
      * @param int    $failures    number of failed attempts of the job so far, which the next claim reports
      * @param float  $delay       seconds until the job can be claimed again, by the engine's clock
-     * @param string $frame       the signed outcome; empty if the job returns to the queue
+     * @param string $frame       the signed outcome; ignored if the job returns to the queue
      * @param string $reason      for a dead letter: JSON, whose values {@see Broker::listJobs()} returns
      */
     public function __construct(

@@ -33,7 +33,7 @@ final class AgentPools
         'crashed_total' => 0,
     ];
 
-    /** @var array<string, int> last answer of {@see \Spindle\Remote\Broker::statistics()} in this lease, or [] */
+    /** @var array<string, int> last answer of {@see \Spindle\Remote\Broker::statistics()} in this lease; [] for none */
     public array $queueStatistics = [];
 
     /** @var (\Closure(mixed): void)|null receives the reports of tasks */
@@ -74,7 +74,7 @@ final class AgentPools
         $this->waits = new Histogram(self::BOUNDS);
     }
 
-    /** Counts an ended attempt. Does not count a job that was given back. */
+    /** Adds the times of an ended attempt to the histograms, unless the job was given back. */
     public function measure(ClaimedJob $job, Settlement $settlement): void
     {
         if ($job->startedAt !== null && $settlement->kind !== SettlementKind::Release) {

@@ -32,8 +32,8 @@ final class JobCancellations
     }
 
     /**
-     * Adds cancellations to the next request, unless an unanswered request has them. A request without an answer is
-     * repeated.
+     * Adds cancellations to the next request, unless an unanswered request already has them. If that request fails, it
+     * is repeated.
      *
      * @param list<string> $ids
      */

@@ -74,7 +74,7 @@ final class JobExchange
         return $this->lastReportedNumber > 0; // the first answered claim has reported at least the number of workers
     }
 
-    /** Returns false if the memory for results is full, and some of it is for results that wait for confirmation. */
+    /** Returns false while the memory for results is full, and the engine has not confirmed all outcomes. */
     public function hasRoom(): bool
     {
         return $this->settlementBytes === 0 || !$this->run->pools->budget->isFull();

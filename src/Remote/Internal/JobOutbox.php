@@ -143,7 +143,7 @@ final class JobOutbox
     /** @param list<array{QueueClient, list<Job>, bool, OneShot<int>}> $batch */
     private function trySubmit(array $batch): void
     {
-        // After a refusal, checks the ids: an attempt whose answer was lost has perhaps added jobs.
+        // All requests after the first check the ids, because an attempt without an answer has perhaps added jobs.
         for ($checkIds = false; $batch !== []; $checkIds = true) {
             try {
                 $batch = $this->submit($batch, $checkIds);

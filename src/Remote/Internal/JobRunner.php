@@ -55,7 +55,7 @@ final class JobRunner
 
     private int $capacity;
 
-    /** Highest sequence number that the pool has received, or the number that {@see addRecovered()} has set. */
+    /** Highest sequence number of a job that the pool got; after {@see addRecovered()}, the last reserved number. */
     private int $lastPooledNumber = 0;
 
     private bool $isStopping = false;
@@ -180,7 +180,7 @@ final class JobRunner
     public function stop(): void
     {
         $this->isStopping = true;
-        foreach (array_splice($this->waiting, 0) as $job) { // empty, so that settle() hands no job to the pool
+        foreach (array_splice($this->waiting, 0) as $job) { // empties $waiting, so that settle() starts no job
             $this->settle($job, $this->settlements->released($job->delivery));
         }
     }

@@ -16,7 +16,7 @@ interface OutcomeReceiver
 {
     public function client(): QueueClient;
 
-    /** Returns false if all outcomes have arrived, although the work has not ended: the caller's loop is slow. */
+    /** Returns whether an outcome is missing. A map() call with a slow loop may have all outcomes before it ends. */
     public function awaitsOutcome(): bool;
 
     /** Returns whether the outcome is needed. If not, a large outcome is not fetched, and onOutcome() receives ''. */

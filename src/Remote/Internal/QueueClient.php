@@ -33,7 +33,7 @@ final class QueueClient
     /** Maximum seconds that a cancelled call or {@see kill()} waits until the engine confirms a job or cancellation. */
     public const CONFIRMATION_TIMEOUT = 1.0;
 
-    /** Null once {@see close()} or kill() has ended. A BrokerClient without references closes its mailbox. */
+    /** Null once {@see close()} or kill() has ended. PHP then destroys an unused BrokerClient, with its mailbox. */
     private ?BrokerClient $brokerClient;
 
     private RemoteActivity $activity;

@@ -72,7 +72,7 @@ final class ReceivedOutcomes implements LastRequests
         }
     }
 
-    /** Soon makes the engine drop a generator's items, and the agent end a running task. */
+    /** Soon makes the engine drop the items of a generator task, and the agent end the task if it is running. */
     public function stopTakingItems(string $id): void
     {
         $this->sendSoon(function () use ($id): void {

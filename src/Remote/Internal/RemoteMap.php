@@ -412,7 +412,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         $this->isAbandoned = true;
         $this->input->stop();
         $streamed = $this->streams->end($this->abortReason ?? ExecutorClosedException::abandoned(), $this);
-        $this->pending += array_fill_keys($streamed, [0, null, 0]); // until their tasks have ended
+        $this->pending += array_fill_keys($streamed, [0, null, 0]); // the map waits until their tasks have ended
         // Jobs that have ended are cancelled too, so that the engine drops the items that generator tasks have stored.
         $ids = [...array_keys($this->pending), ...$this->arrived->clear()];
         if ($ids !== []) {

@@ -39,7 +39,7 @@ final class SettlementFactory
     /** Minimum delay of a retry, in seconds: agents claim a job that is requeued without a delay before new jobs. */
     private const MIN_RETRY_DELAY = 0.001;
 
-    /** Maximum bytes of an outcome that gets the agent's name. Outcomes about missing code are usually smaller. */
+    /** Maximum bytes of an outcome to which the agent's name is added. Most outcomes about missing code are smaller. */
     private const MAX_NOTED_BYTES = 0x1_0000;
 
     /** Maximum bytes of the reason in a dead letter: the exception's message, place, causes and trace. */
@@ -101,7 +101,7 @@ final class SettlementFactory
 
     /**
      * Refuses a job whose frame is too large or can't be verified. In the second case, this agent must have verified
-     * other jobs. After Delivery::MAX_REFUSALS refusals, or one of another agent, the job becomes a dead letter.
+     * other jobs. After Delivery::MAX_REFUSALS refusals, or one by another agent, this refusal makes it a dead letter.
      */
     public function refused(
         Delivery $delivery,
@@ -163,7 +163,7 @@ final class SettlementFactory
         return $this->dead($job, $job->attempt(), OutcomeBody::tooLarge($tooLarge, $job->itemCount), $reason);
     }
 
-    /** Fails the job if its outcome exceeds $maxBytes. Shortens a long reason. */
+    /** Returns a settlement that the engine accepts: a failure if the outcome exceeds $maxBytes, and a short reason. */
     public function smaller(Settlement $settlement, int $maxBytes): Settlement
     {
         [$id, $claim] = [$settlement->id, $settlement->claimNumber];

@@ -46,7 +46,7 @@ final class Mailbox
 
     /**
      * @param \Closure(MailboxMessage): void $onMessage
-     * @param \Closure(bool): void           $onOpen    called after each connect; gets true if messages may be lost
+     * @param \Closure(bool): void           $onOpen    as in {@see \Spindle\Remote\Broker::openMailbox()}
      */
     public function __construct(
         private readonly EngineClient $engine,
