@@ -42,7 +42,7 @@ final class JobExchange
     /** Number of jobs whose end the engine has confirmed since the last call of {@see takeFinishedCount()}. */
     private int $finishedCount = 0;
 
-    private bool $isRunning = false;
+    private bool $isSending = false;
     private bool $isRequested = false;
     private bool $isClosed = false;
 
@@ -102,13 +102,13 @@ final class JobExchange
         $this->request();
     }
 
-    /** Makes {@see run()} send a request soon, because jobs can be settled or claimed. */
+    /** Makes {@see sendRequests()} send a request soon, because jobs can be settled or claimed. */
     public function request(): void
     {
         $this->isRequested = true;
-        if (!$this->isRunning && !$this->run->hasFailed()) {
-            $this->isRunning = true;
-            EventLoop::queue($this->run(...));
+        if (!$this->isSending && !$this->run->hasFailed()) {
+            $this->isSending = true;
+            EventLoop::queue($this->sendRequests(...));
         }
     }
 
@@ -148,7 +148,7 @@ final class JobExchange
         $this->releaseBudget($this->settlementBytes);
     }
 
-    private function run(): void
+    private function sendRequests(): void
     {
         $failures = 0;
         try {
@@ -170,7 +170,7 @@ final class JobExchange
         } catch (\Throwable $failure) {
             $this->run->abandon($failure);
         } finally {
-            $this->isRunning = false;
+            $this->isSending = false;
         }
         if ($this->pending === []) {
             $this->run->onIdle();

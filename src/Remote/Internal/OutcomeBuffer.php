@@ -6,7 +6,7 @@ namespace Spindle\Remote\Internal;
 
 /**
  * Keeps the outcomes of a map() call until the caller's loop takes them. The loop gets the outcomes in the order of
- * their numbers, which begin at 0. Outcomes that would exceed `$maxHeldBytes` of memory are written to a file.
+ * their numbers, which begin at 0. Outcomes that would exceed `$maxMemoryBytes` are written to a file.
  */
 final class OutcomeBuffer implements \Countable
 {
@@ -20,13 +20,14 @@ final class OutcomeBuffer implements \Countable
 
     private readonly OutcomeFile $file;
 
-    public int $bytes = 0;
+    /** Bytes of all outcomes, in memory and in the file. */
+    public int $totalBytes = 0;
 
-    private int $heldBytes = 0;
+    private int $memoryBytes = 0;
 
     private int $nextNumber = 0;
 
-    public function __construct(private readonly int $maxHeldBytes)
+    public function __construct(private readonly int $maxMemoryBytes)
     {
         $this->file = new OutcomeFile();
     }
@@ -35,12 +36,12 @@ final class OutcomeBuffer implements \Countable
     public function add(int $number, string|\Generator|null $outcome, mixed $key, string $id): void
     {
         $size = \is_string($outcome) ? \strlen($outcome) : 0;
-        if (\is_string($outcome) && $this->heldBytes > 0 && $this->heldBytes + $size > $this->maxHeldBytes) {
+        if (\is_string($outcome) && $this->memoryBytes > 0 && $this->memoryBytes + $size > $this->maxMemoryBytes) {
             $outcome = $this->file->write($outcome) ?? $outcome;
         }
         $this->outcomes[$number] = [$outcome, $key, $id];
-        $this->heldBytes += \is_string($outcome) ? $size : 0;
-        $this->bytes += $size;
+        $this->memoryBytes += \is_string($outcome) ? $size : 0;
+        $this->totalBytes += $size;
     }
 
     public function hasNext(): bool
@@ -48,6 +49,7 @@ final class OutcomeBuffer implements \Countable
         return isset($this->outcomes[$this->nextNumber]);
     }
 
+    /** Skips the numbers before the next outcome, because their jobs will have none. Returns {@see hasNext()}. */
     public function skipMissing(): bool
     {
         $this->nextNumber = min([\PHP_INT_MAX, ...array_keys($this->outcomes)]);
@@ -68,9 +70,9 @@ final class OutcomeBuffer implements \Countable
         if (\is_array($outcome)) {
             $outcome = $this->file->read($outcome);
         } else {
-            $this->heldBytes -= \is_string($outcome) ? \strlen($outcome) : 0;
+            $this->memoryBytes -= \is_string($outcome) ? \strlen($outcome) : 0;
         }
-        $this->bytes -= \is_string($outcome) ? \strlen($outcome) : 0;
+        $this->totalBytes -= \is_string($outcome) ? \strlen($outcome) : 0;
 
         return [$outcome, $key, $id];
     }

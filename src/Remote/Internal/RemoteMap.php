@@ -312,7 +312,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     {
         $hasRoom = \count($this->batch) < self::MAX_BATCH_TASKS
             && \count($this->pending) + \count($this->arrived) < self::MAX_WINDOW_TASKS
-            && $this->pendingBytes + $this->arrived->bytes < self::MAX_BYTES;
+            && $this->pendingBytes + $this->arrived->totalBytes < self::MAX_BYTES;
 
         return $hasRoom ? 1 : 0;
     }

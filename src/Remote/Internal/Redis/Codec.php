@@ -167,24 +167,26 @@ final class Codec
             $length = \ord($packed[$at]);
             $id = substr($packed, $at + 1, $length);
             $at += $length + 26;
-            /** @var array{n: int, c: int, f: int, g: int, p: int, w: int, s: int} $head */
-            $head = $at <= $end ? unpack('Vn/Vc/Vf/Cg/Vp/Vw/Vs', $packed, $at - 25) : throw self::malformed();
-            $size = $head['s'];
+            /** @var array<string, int> $head */
+            $head = $at <= $end
+                ? unpack('Vclaim/Vcrashes/Vfailures/Cflags/Vpostponed/Vwaited/Vsize', $packed, $at - 25)
+                : throw self::malformed();
+            $size = $head['size'];
             $frame = $at + $size <= $end ? substr($packed, $at, $size) : throw self::malformed();
-            $isTooLarge = ($head['g'] & self::TOO_LARGE) !== 0;
+            $isTooLarge = ($head['flags'] & self::TOO_LARGE) !== 0;
             $deliveries[] = new Delivery(
                 $id,
-                $head['n'],
-                $head['c'],
-                $head['f'],
-                ($head['g'] & (self::CANCELLED | self::UNWANTED)) !== 0,
-                ($head['g'] & self::LOST) !== 0,
-                ($head['g'] & self::STREAMED) !== 0,
+                $head['claim'],
+                $head['crashes'],
+                $head['failures'],
+                ($head['flags'] & (self::CANCELLED | self::UNWANTED)) !== 0,
+                ($head['flags'] & self::LOST) !== 0,
+                ($head['flags'] & self::STREAMED) !== 0,
                 $isTooLarge ? '' : $frame,
                 $isTooLarge ? (int) $frame : 0,
-                $head['g'] >> self::REFUSAL_SHIFT,
-                $head['p'],
-                $head['w'] / 1000,
+                $head['flags'] >> self::REFUSAL_SHIFT,
+                $head['postponed'],
+                $head['waited'] / 1000,
             );
         }
 

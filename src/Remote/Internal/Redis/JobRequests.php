@@ -139,10 +139,7 @@ final class JobRequests
         return new ClaimResult($result->deliveries, [...$stale, ...$result->stale]);
     }
 
-    /**
-     * @param list<Settlement> $settlements
-     * @param string ...$others further arguments of the script
-     */
+    /** @param list<Settlement> $settlements */
     private function settlePart(
         string $queue,
         string $owner,
