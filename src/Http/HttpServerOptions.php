@@ -22,7 +22,7 @@ final readonly class HttpServerOptions
      *                                            that a client requests (SNI)
      * @param int   $maxTargetBytes      bytes of a request target; 414 beyond
      * @param int   $maxHeadBytes        bytes of a request's head, or of its trailers; 431 beyond
-     * @param int   $maxFields           number of header lines, or of trailer lines; 431 beyond
+     * @param int   $maxHeaderFields     number of header lines, or of trailer lines; 431 beyond
      * @param int   $maxBodyBytes        bytes of a body, unless {@see Middleware\BodyLimit} sets another limit for
      *                                   the route; 413 beyond
      * @param FormLimits $forms          limits for bodies that are parsed; 413 beyond
@@ -33,9 +33,9 @@ final readonly class HttpServerOptions
      * @param float $idleTimeout         how long a connection is kept after a response, until another request begins
      * @param float $handlerTimeout      how long a handler may take, without the time in which it waits for the
      *                                   client's body; 503 beyond
-     * @param int   $minRate             minimum bytes per second of a request body, on average over $rateWindow; 408
-     *                                   below; 0 for no minimum
-     * @param float $rateWindow          period over which the server averages the rate for $minRate
+     * @param int   $minBodyRate         minimum bytes per second of a request body, on average over $rateWindow;
+     *                                   408 below; 0 for no minimum
+     * @param float $rateWindow          period over which the server averages the rate for $minBodyRate
      * @param float $writeTimeout        how long the server waits for a client that receives no byte of its response.
      *                                   The kernel reports received bytes in steps of up to 64 KB, so a very slow
      *                                   client can exceed this time although it receives bytes
@@ -69,14 +69,14 @@ final readonly class HttpServerOptions
         public array $certificates = [],
         public int $maxTargetBytes = 8_192,
         public int $maxHeadBytes = 32_768,
-        public int $maxFields = 100,
+        public int $maxHeaderFields = 100,
         public int $maxBodyBytes = 8_388_608,
         public FormLimits $forms = new FormLimits(),
         public float $headTimeout = 10.0,
         public float $tlsTimeout = 10.0,
         public float $idleTimeout = 60.0,
         public float $handlerTimeout = 60.0,
-        public int $minRate = 240,
+        public int $minBodyRate = 240,
         public float $rateWindow = 5.0,
         public float $writeTimeout = 60.0,
         public int $maxRequests = 10_000,
@@ -100,7 +100,7 @@ final readonly class HttpServerOptions
         NumberRange::checkPositiveCounts([
             'maxTargetBytes' => $maxTargetBytes,
             'maxHeadBytes' => $maxHeadBytes,
-            'maxFields' => $maxFields,
+            'maxHeaderFields' => $maxHeaderFields,
             'maxRequests' => $maxRequests,
             'maxConnections' => $maxConnections,
             'maxConnectionsPerAddress' => $maxConnectionsPerAddress,
@@ -108,8 +108,8 @@ final readonly class HttpServerOptions
         ]);
         self::checkBlockWarning($blockWarning);
         Certificates::checkOption($certificates);
-        if ($maxBodyBytes < 0 || $minRate < 0) {
-            throw new \ValueError('The options maxBodyBytes and minRate must be 0 or more');
+        if ($maxBodyBytes < 0 || $minBodyRate < 0) {
+            throw new \ValueError('The options maxBodyBytes and minBodyRate must be 0 or more');
         }
     }
 

@@ -38,7 +38,8 @@ final class LimitsTest extends HttpServerTestCase
     #[DataProvider('tooMuch')]
     public function testWhatExceedsALimitIsRefusedBeforeItIsComplete(int $status, string $bytes): void
     {
-        $this->serve(self::answer(...), new HttpServerOptions(maxTargetBytes: 400, maxHeadBytes: 1_500, maxFields: 20));
+        $options = new HttpServerOptions(maxTargetBytes: 400, maxHeadBytes: 1_500, maxHeaderFields: 20);
+        $this->serve(self::answer(...), $options);
         $client = $this->client()->get('/')->send($bytes);
 
         self::assertSame(200, $client->response()->status);
@@ -102,7 +103,7 @@ final class LimitsTest extends HttpServerTestCase
 
     public function testABodyThatArrivesTooSlowlyTimesOut(): void
     {
-        $this->serve(self::answer(...), new HttpServerOptions(minRate: 1_000, rateWindow: 0.15));
+        $this->serve(self::answer(...), new HttpServerOptions(minBodyRate: 1_000, rateWindow: 0.15));
         $client = $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
 
         self::assertLessThan(999, $this->trickle($client, str_repeat('x', 999)));
@@ -129,7 +130,7 @@ final class LimitsTest extends HttpServerTestCase
             }
         };
         $handler = static fn(ServerRequestInterface $request): Response => Response::stream($pieces($request));
-        $this->serve($handler, new HttpServerOptions(minRate: 1_000, rateWindow: 0.15));
+        $this->serve($handler, new HttpServerOptions(minBodyRate: 1_000, rateWindow: 0.15));
 
         $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nab")->response();
         self::assertInstanceOf(HttpException::class, $failure);
@@ -138,7 +139,8 @@ final class LimitsTest extends HttpServerTestCase
 
     public function testABodyThatIsFastEnoughHasNoTimeout(): void
     {
-        $this->serve(self::answer(...), new HttpServerOptions(handlerTimeout: 0.2, minRate: 1_000, rateWindow: 0.2));
+        $options = new HttpServerOptions(handlerTimeout: 0.2, minBodyRate: 1_000, rateWindow: 0.2);
+        $this->serve(self::answer(...), $options);
         $client = $this->client()->send("POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 150000\r\n\r\n");
         $this->trickle($client, str_repeat('x', 150_000), 5_000);
 
@@ -151,7 +153,7 @@ final class LimitsTest extends HttpServerTestCase
 
     public function testTheRestOfAnUnreadBodyIsNotAwaitedForever(): void
     {
-        $this->serve(self::answer(...), new HttpServerOptions(minRate: 1_000, rateWindow: 0.15));
+        $this->serve(self::answer(...), new HttpServerOptions(minBodyRate: 1_000, rateWindow: 0.15));
         $client = $this->client()->send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n");
         self::assertTrue($client->response()->keepsConnection());
 

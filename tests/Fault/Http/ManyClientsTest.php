@@ -54,7 +54,7 @@ final class ManyClientsTest extends TidyTestCase
         }
         self::needDescriptors(1_400);
         $server = $this->startServer(
-            options: new HttpServerOptions(headTimeout: 600, minRate: 0, maxConnectionsPerAddress: 5_000),
+            options: new HttpServerOptions(headTimeout: 600, minBodyRate: 0, maxConnectionsPerAddress: 5_000),
             limits: 'ulimit -n 2048',
         );
         $this->connect($server, 700, self::BUSY);
@@ -102,7 +102,7 @@ final class ManyClientsTest extends TidyTestCase
     public function testTheServerRecoversFromAFullDescriptorTable(): void
     {
         $server = $this->startServer(
-            options: new HttpServerOptions(headTimeout: 600, minRate: 0, maxConnectionsPerAddress: 5_000),
+            options: new HttpServerOptions(headTimeout: 600, minBodyRate: 0, maxConnectionsPerAddress: 5_000),
             limits: 'ulimit -n 28',
         );
         $this->connect($server, 60, self::BUSY);

@@ -96,7 +96,11 @@ final class Service implements FileDescriptors
     ) {
         $this->logger = new SafeLogger($logger);
         $this->warnings = new RepeatedWarnings();
-        $this->messageLimits = new MessageLimits($options->maxTargetBytes, $options->maxHeadBytes, $options->maxFields);
+        $this->messageLimits = new MessageLimits(
+            $options->maxTargetBytes,
+            $options->maxHeadBytes,
+            $options->maxHeaderFields,
+        );
         $this->writer = new ResponseWriter();
         $this->counters = new Counters();
         $this->spareDescriptors = new SpareDescriptors();

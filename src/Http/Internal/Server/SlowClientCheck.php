@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Server;
 /** Measures whether a client transfers bytes fast enough to keep its connection while the server is full. */
 final class SlowClientCheck
 {
-    /** A client is too slow if its rate was below FACTOR * minRate for this many nanoseconds. */
+    /** A client is too slow if its rate was below FACTOR * minBodyRate for this many nanoseconds. */
     private const MIN_NANOSECONDS = 3_000_000_000;
     private const FACTOR = 20;
 
@@ -16,8 +16,8 @@ final class SlowClientCheck
 
     private int $measuredBytes = 0;
 
-    /** @param int $minRate minimum bytes per second of a request body while the server is not full */
-    public function __construct(private readonly int $minRate) {}
+    /** @param int $minBodyRate minimum bytes per second of a request body while the server is not full */
+    public function __construct(private readonly int $minBodyRate) {}
 
     /**
      * Returns whether the client was too slow since the measurement began. Begins a measurement if there is none, or
@@ -34,7 +34,7 @@ final class SlowClientCheck
             if ($waited < self::MIN_NANOSECONDS) {
                 return false;
             }
-            if ($bytes - $this->measuredBytes < self::FACTOR * $this->minRate * $waited / 1e9) {
+            if ($bytes - $this->measuredBytes < self::FACTOR * $this->minBodyRate * $waited / 1e9) {
                 return true;
             }
         }

@@ -100,7 +100,7 @@ final class TimedTransport
     {
         $this->uploadRate ??= new RateWindow(
             $this->transport,
-            (int) ceil($this->service->options->minRate * $this->service->options->rateWindow),
+            (int) ceil($this->service->options->minBodyRate * $this->service->options->rateWindow),
         );
         $this->enterPhaseUntil(
             $phase,
@@ -310,7 +310,7 @@ final class TimedTransport
 
     private function slowClientCheck(): SlowClientCheck
     {
-        return $this->slowClientCheck ??= new SlowClientCheck($this->service->options->minRate);
+        return $this->slowClientCheck ??= new SlowClientCheck($this->service->options->minBodyRate);
     }
 
     /**

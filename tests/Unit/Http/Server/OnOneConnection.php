@@ -48,7 +48,7 @@ trait OnOneConnection
         stream_set_blocking($server, false);
         stream_set_blocking($this->client, false);
         $options = new HttpServerOptions(
-            minRate: self::MIN_RATE,
+            minBodyRate: self::MIN_RATE,
             rateWindow: self::WINDOW_SECONDS,
             writeTimeout: self::WRITE_SECONDS,
             maxBodyBytes: 1_000,
