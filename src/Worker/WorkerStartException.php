@@ -50,7 +50,7 @@ final class WorkerStartException extends \RuntimeException implements SpindleExc
     {
         return new self(
             'The user, groups or root directory of this process have changed since the task was submitted, and'
-                . ' the task would run with the new ones. Submit it again',
+                . ' the task would run with the new ones. Submit the task again',
         );
     }
 
