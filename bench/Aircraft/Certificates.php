@@ -57,7 +57,7 @@ final readonly class Certificates
         ];
         $this->bench->report->table(
             \sprintf(
-                '%d light requests a second, alone and while %d certificates are rendered at all times',
+                '%d light requests a second, alone and while %d requests for certificates are always open',
                 self::LIGHT_PER_SECOND,
                 self::CONCURRENT_HEAVY,
             ),

@@ -100,13 +100,13 @@ final class Agent implements Lifecycle, Statistics
         $this->killing = new DeferredCancellation();
         $this->closeWaiters = new FiberQueue();
         $this->logger = new SafeLogger($logger ?? new NullLogger());
-        $budget = $options->pool->budget ?? self::budget($options);
+        $budget = $options->pool->resultBudget ?? self::budget($options);
         $this->maxResultBytes = min(self::configuredMaxResultBytes($options), $budget->maxBytes);
         $gracePeriod = $options->leaseMargin / self::MARGIN_DIVISOR;
         $poolLimits = [
             'maxResultBytes' => max($this->maxResultBytes, PortableTask::MIN_EXCEPTION_BYTES)
                 + AgentRun::RESULT_OVERHEAD_BYTES,
-            'budget' => $budget,
+            'resultBudget' => $budget,
             'gracePeriod' => min($options->pool->gracePeriod, $gracePeriod),
         ];
         $this->pools = new AgentPools(
@@ -121,7 +121,7 @@ final class Agent implements Lifecycle, Statistics
     }
 
     /**
-     * Creates a memory limit for results. Agents with the same object in WorkerPoolOptions::$budget share the limit.
+     * Creates a memory limit for results. Agents share it if their pools have the same object in `$resultBudget`.
      *
      * @internal
      */

@@ -10,11 +10,12 @@ use Spindle\Internal\NotCopyable;
 use Spindle\Internal\WeakTimer;
 
 /**
- * Limits the bytes of large results that this process receives at the same time: see {@see WorkerPoolOptions::$budget}.
+ * Limits the bytes of large results that this process receives at one time: {@see WorkerPoolOptions::$resultBudget}.
  *
  * If more than 64 KiB of a worker's result are unread, the pool reads these bytes only when they fit into the unused
- * budget. While no budget is used, a result of any size fits. The bytes count until the result has arrived. Items of at
- * least 1 MiB count until they are read. An application can count bytes longer with {@see forceAcquire()}.
+ * budget. While no budget is used, a result of any size fits. The bytes count until the pool has received the result.
+ * If an item of a generator task has at least 1 MiB, it counts until the caller takes it. An application can count
+ * bytes longer with {@see forceAcquire()}.
  */
 final class ResultBudget
 {

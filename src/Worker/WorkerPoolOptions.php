@@ -23,7 +23,8 @@ final class WorkerPoolOptions
     /**
      * @param WorkerContext $context how workers run
      * @param float|null $timeout seconds that a task may run; null for no limit
-     * @param float $gracePeriod seconds between SIGTERM and SIGKILL when the pool ends a worker
+     * @param float $gracePeriod seconds between SIGTERM and SIGKILL when the pool ends a worker. A task continues in
+     *     this time only if it has called {@see TaskContext::cancellation()}
      * @param float $idleTimeout seconds without a task after which a worker ends; INF for never
      * @param int|null $maxTasks tasks after which a worker is replaced; null for no limit
      * @param float|null $maxLifetime seconds after which a worker is replaced; null for no limit
@@ -47,7 +48,7 @@ final class WorkerPoolOptions
      * @param bool $restoreState whether a worker restores its state after each task: the working directory, php.ini
      *     settings, locale, time zone, umask and environment that the worker had before its first task. This costs
      *     about 15 µs per task
-     * @param ResultBudget|null $budget limits the bytes of large results that arrive at one time; null for no limit
+     * @param ResultBudget|null $resultBudget limits the bytes of large results that arrive at one time; null for none
      *
      * @throws \ValueError when a number or memoryLimit is out of its range, or the bootstrap file does not exist
      */
@@ -69,7 +70,7 @@ final class WorkerPoolOptions
         public readonly ?LoggerInterface $logger = null,
         public readonly ?int $maxResultBytes = null,
         public readonly bool $restoreState = false,
-        public readonly ?ResultBudget $budget = null,
+        public readonly ?ResultBudget $resultBudget = null,
     ) {
         $this->checkSeconds();
         NumberRange::checkPositiveCounts([

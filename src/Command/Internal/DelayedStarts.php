@@ -11,7 +11,7 @@ use Spindle\Internal\LoopCallback;
 
 /**
  * Starts queued commands when a slot is free, with at least {@see CommandPoolOptions::$delay} between two starts.
- * Serves lanes with waiting commands in rotation.
+ * Takes the commands from the lanes of {@see WaitingJobs} in rotation.
  */
 final class DelayedStarts
 {

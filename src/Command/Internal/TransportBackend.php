@@ -14,7 +14,7 @@ use Spindle\Internal\CommandTransport;
 use Spindle\Internal\Launcher\Process\WaitingJobs;
 use Spindle\LauncherException;
 
-/** Passes up to `$concurrency` commands at a time to a transport. Serves lanes with waiting commands in rotation. */
+/** Passes up to `$concurrency` commands at a time to a transport: from the lanes of {@see WaitingJobs} in rotation. */
 final class TransportBackend implements CommandBackend
 {
     /** @var \WeakReference<AttemptEvents> */
@@ -186,7 +186,7 @@ final class TransportBackend implements CommandBackend
         [$withdrawal, $cancellation] = [new DeferredCancellation(), new DeferredCancellation()];
         $this->sent[$pending->id] = [$pending, $withdrawal, $cancellation];
         $this->calls[$pending->id] = \Amp\async(function () use ($pending, $withdrawal, $cancellation): void {
-            [$command, $pending->portable] = [$pending->portable, '']; // perhaps megabytes; a retry encodes them again
+            [$command, $pending->portable] = [$pending->portable, '']; // frees memory; a retry encodes it again
             try {
                 $outcome = $this->transport->execute(
                     $command,

@@ -246,7 +246,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
 
     /**
      * Returns the current state, and counters since the client was created:
-     * - `origins`: pools; each combination of origin, `proxy`, `tls` and `blocksPrivateAddresses` has a pool
+     * - `origins`: connection pools: one for each combination of origin, proxy, `tls` and `blocksPrivateAddresses`
      * - `connections`: connections that are open or being opened; `idle`: connections that no request uses
      * - `waiting`: requests that wait for a connection; `running`: calls that have not returned
      * - `requests_total`: calls; `failed_total`: calls that threw an exception, or whose response threw one when its

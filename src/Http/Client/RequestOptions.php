@@ -25,8 +25,8 @@ final readonly class RequestOptions
      *     this size. PHP_INT_MAX for never
      * @param Proxy|null $proxy null for a direct connection
      * @param TlsOptions $tls certificates for https
-     * @param bool $blocksPrivateAddresses whether to refuse servers whose address is not public, such as 127.0.0.1. The
-     *     client checks each address that it connects to, also after a redirect. With a proxy, no address is checked
+     * @param bool $blocksPrivateAddresses whether to refuse servers whose address is not public, such as 127.0.0.1, to
+     *     prevent SSRF. Each address is checked, also after a redirect. With a proxy, no address is checked
      * @param bool $waitsInQueue true to wait for a connection as long as other requests to the origin make progress, up
      *     to `$timeout`. The request fails after {@see HttpClientOptions::$acquireTimeout} seconds in which no fiber
      *     has read a response or sent a body on any connection to the origin. {@see HttpClientOptions::$maxWaiting}

@@ -59,7 +59,7 @@ final class FiberQueue
     }
 
     /**
-     * Waits in an object's close() until the object's end wakes this queue. Kills the object if the wait is cancelled.
+     * Waits in the close() of an object until this queue is woken. Kills the object if the wait is cancelled.
      *
      * @param \Closure(): void $kill called when the wait is cancelled, before CancelledException is thrown
      *
@@ -103,7 +103,7 @@ final class FiberQueue
         }
     }
 
-    /** Makes {@see wait()} throw in all waiting fibers. They are not woken, so `$passWakeOn` is not called. */
+    /** Makes {@see wait()} throw in all waiting fibers. Does not call `$passWakeOn`: no fiber was woken. */
     public function failAll(\Throwable $reason): void
     {
         $slices = array_chunk($this->waiting, self::MAX_RESUMED_AT_ONCE);

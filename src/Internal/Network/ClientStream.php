@@ -382,7 +382,7 @@ final class ClientStream
         return $this->stream ?? throw new \LogicException('The socket was closed or released');
     }
 
-    /** @throws NetworkException unless this process has the pid, for example in a fork */
+    /** @throws NetworkException when this process has another pid, because it is a fork */
     private static function ensureProcess(int $pid): void
     {
         if ($pid !== getmypid()) {

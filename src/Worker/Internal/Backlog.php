@@ -10,9 +10,9 @@ use Spindle\Worker\WorkerStartException;
 
 /**
  * Queue of tasks that were taken back from a worker or wait for a retry. These tasks run before new tasks, in the order
- * in which they were added. The time to add, take or withdraw N tasks depends on N, but not on the length of the queue.
- * A withdrawn task stays in the queue, because its removal would take longer in a longer queue. The task is skipped
- * when it becomes the first task.
+ * in which they were added. The time of add(), shift() and withdraw() depends on the number of their tasks, but not on
+ * the length of the queue. So a withdrawn task stays in the queue, because its removal would take longer in a longer
+ * queue. The task is skipped when it becomes the first task.
  */
 final class Backlog
 {
@@ -56,7 +56,7 @@ final class Backlog
         return array_filter($this->delayed, $isMeant) !== [];
     }
 
-    /** Takes up to `$maxTasks` tasks of the first batch that may run. Gives batches before it back to their maps. */
+    /** Takes up to `$maxTasks` tasks of the first batch that may run. Gives blocked batches back to their maps. */
     public function shift(int $maxTasks): ?Batch
     {
         if ($this->waiting === []) {
@@ -104,7 +104,7 @@ final class Backlog
         return null;
     }
 
-    /** Adds tasks to the queue. Cancelled tasks fail instead. Drops the tasks of a map whose loop was left. */
+    /** Adds tasks to the queue. Cancelled tasks fail instead. Drops tasks of map() calls that need no more results. */
     public function add(Batch $batch): void
     {
         if ($batch->tasks === [] || $batch->source->isAbandoned()) {

@@ -12,7 +12,7 @@ final class SerializationFailure
     /** @var array<int|string, true> examined objects and references, by id */
     private array $seen = [];
 
-    /** Exception for the first part that closes a cycle: all of its refused parts were examined before. */
+    /** Exception for the first part whose refused parts were all examined before, because they are in a cycle. */
     private ?UnserializableException $cycle = null;
 
     private function __construct() {}

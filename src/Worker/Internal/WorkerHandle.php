@@ -297,7 +297,7 @@ final class WorkerHandle
         return $this->outcomeCount > 0 || $this->lastStartedTask() !== null || $this->diedWhileReading();
     }
 
-    /** Returns whether the worker ran out of memory before it started a task of its first batch. */
+    /** Returns whether the worker ran out of memory before it started a task of the oldest batch that is not done. */
     public function diedWhileReading(): bool
     {
         $first = $this->firstBatch();
@@ -329,7 +329,7 @@ final class WorkerHandle
         return $isCause && !$this->canExhaustMemory($bytes) ? $kept : 0;
     }
 
-    /** Returns whether a signal ended the worker or its host, and the worker had not failed to start. */
+    /** Returns whether a signal ended the worker, or the process of its fork or thread. False after a failed start. */
     public function wasKilled(): bool
     {
         return $this->startFailure === null && isset($this->exit[1]);

@@ -27,7 +27,7 @@ final class WorkerSettings
     /** @throws UnserializableException when the option `initialize` cannot be serialized */
     public function __construct(private readonly WorkerPoolOptions $options)
     {
-        $this->budget = $options->budget;
+        $this->budget = $options->resultBudget;
         $this->key = random_bytes(32);
         LoadedFiles::record();
         $memory = ini_parse_quantity(\ini_get('memory_limit'));

@@ -252,7 +252,7 @@ trait EndingFaults
             context: $this->context(),
             timeout: $timeout,
             php: $php,
-            budget: $budget,
+            resultBudget: $budget,
         ));
     }
 

@@ -68,7 +68,8 @@ final class AgentProcess
     public function __construct(private readonly WorkOptions $options, private readonly LoggerInterface $log)
     {
         $output = new TaskOutput($log, $options->json);
-        $pool = $options->agent->pool->with(onOutput: $output->ofQueue(''), budget: Agent::budget($options->agent));
+        $budget = Agent::budget($options->agent);
+        $pool = $options->agent->pool->with(onOutput: $output->ofQueue(''), resultBudget: $budget);
         $agents = [];
         foreach ($options->queues as $queue => $workers) {
             $agent = $options->agent->withPool($pool->with(onOutput: $output->ofQueue((string) $queue)));

@@ -24,7 +24,7 @@ final class OriginPool
     /** Interval of the timer that keeps the event loop running while a request waits, in seconds. */
     private const KEEP_RUNNING_INTERVAL = 60.0;
 
-    /** Awaited events, as texts for messages. {@see StallTimeout} ends a wait if no CONNECTION_USE occurs in time. */
+    /** Texts for messages: what a request waited for. CONNECTION_USE: a {@see StallTimeout} has ended the wait. */
     private const FREE_CONNECTION = 'a free connection';
     private const CONNECTION_USE = 'a use of the connections';
 
@@ -70,7 +70,7 @@ final class OriginPool
         return \count($this->idle);
     }
 
-    /** Counts responses that no fiber has read for a second while requests wait. Garbage cycles may hold them. */
+    /** Counts responses, perhaps in cycles, that no fiber has read for a second. Returns 0 if no request waits. */
     public function blockingCount(): int
     {
         $before = $this->waitingCount > 0 ? hrtime(true) - 1_000_000_000 : 0;
@@ -167,7 +167,7 @@ final class OriginPool
 
     /**
      * Returns the seconds since a fiber last sent or read bytes on a connection of this pool. Returns 0 while a fiber
-     * waits for bytes (unless $isPaused), while a connection is being opened, or if no request has a connection.
+     * waits for bytes, while a connection is being opened, or if no request has a connection.
      */
     private function unusedSeconds(): float
     {
@@ -306,8 +306,8 @@ final class OriginPool
     }
 
     /**
-     * Wakes the first waiting request if a connection is free or can be opened. A woken request also calls this method:
-     * the request behind it may have waited only to keep the order, although a second connection was free.
+     * Wakes the first waiting request if a connection is free or can be opened. When the woken request has a
+     * connection, it calls this method again, because the next request may also get one.
      */
     private function wakeIfFree(): void
     {

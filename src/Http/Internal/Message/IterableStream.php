@@ -94,7 +94,7 @@ final class IterableStream implements JoiningStream
         }
         $bytes = $this->takeJoined();
 
-        return $bytes !== '' ? $bytes : $this->read($length); // the next piece: another fiber has taken the others
+        return $bytes !== '' ? $bytes : $this->read($length); // another fiber took $joined during a suspension
     }
 
     public function takeJoined(): string
@@ -120,7 +120,7 @@ final class IterableStream implements JoiningStream
 
     public function excess(?int $length): ?LengthExcess
     {
-        $produced = $this->position + \strlen($this->piece) - $this->offset; // counted without a copy of a long piece
+        $produced = $this->position + \strlen($this->piece) - $this->offset; // substr() would copy the piece
 
         return $length !== null && $produced > $length ? new LengthExcess($length, $produced) : null;
     }

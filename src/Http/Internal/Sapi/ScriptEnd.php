@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Sapi;
 
 /**
- * Calls functions at the end of a script, even after exit() in a shutdown function, which prevents later ones. In both
- * cases, PHP removes the global variables, and so closes a stream of this class. {@see stream_close()} then calls the
+ * Calls functions at the end of a script: in a shutdown function, unless exit() in another one prevents that. At last,
+ * PHP removes the global variables, and so closes a stream of this class. {@see stream_close()} then calls the
  * remaining functions. A destructor could not call them, because destructors can't switch fibers before PHP 8.4.
  */
 final class ScriptEnd
@@ -36,7 +36,7 @@ final class ScriptEnd
             || \function_exists('stream_wrapper_register') && stream_wrapper_register(self::SCHEME, self::class);
         if ($isRegistered) {
             $context = stream_context_create([self::SCHEME => ['end' => $end]]);
-            // PHP removes the newest global variable first. At that time, the objects of background functions exist.
+            // PHP removes the newest global variable first, so objects that background functions use still exist then.
             $GLOBALS[self::class] = (object) ['stream' => fopen(self::SCHEME . '://', 'r', false, $context)];
         }
 

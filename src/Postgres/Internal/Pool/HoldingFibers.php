@@ -8,9 +8,9 @@ use Spindle\Internal\Async\CurrentFunction;
 use Spindle\Postgres\Internal\Session;
 
 /**
- * Functions of fibers that hold a connection of the pool. A statement that such a function runs on the pool must not
- * share a session. On a shared session, an earlier statement may wait for a lock that the function's transaction holds.
- * Both statements would wait for ever, because the waiting function can't end its transaction.
+ * Functions ({@see CurrentFunction}) that hold a connection of the pool. If such a function runs a statement on the
+ * pool, this statement must not share a session. On a shared session, an earlier statement may wait for a lock that the
+ * function's transaction holds. Then both would wait for ever, as the function can't end its transaction.
  */
 final class HoldingFibers
 {
@@ -66,7 +66,7 @@ final class HoldingFibers
         return array_filter($holders, static fn(\WeakReference $one): bool => $one->get() === $function) !== [];
     }
 
-    /** Returns whether the function in the current fiber, or outside of fibers the main program, holds a connection. */
+    /** Returns whether the current function holds a connection. Outside of fibers, the main program is the function. */
     public function includesCurrent(): bool
     {
         return isset($this->counts[CurrentFunction::identity()]);

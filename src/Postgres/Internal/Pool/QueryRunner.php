@@ -182,8 +182,8 @@ final readonly class QueryRunner
 
     /**
      * Returns whether encoding the parameters can call user code, such as jsonSerialize(). User code can suspend, so
-     * the pool must not encode such parameters while it lends a session. Instead, the fiber of the statement first gets
-     * the session, and then encodes the parameters.
+     * such parameters must not be encoded while the pool chooses a session. Instead, the pool first lends the session
+     * to the fiber of the statement. Then this fiber encodes the parameters.
      *
      * @param array<mixed> $parameters
      */

@@ -107,7 +107,7 @@ final class PipelinedSession implements Session
             $statement === null
             || $request === null
             || $statement->changesSession
-            || $this->statements->clock !== $statement->lastUse // code of a parameter may have removed the statement
+            || $this->statements->clock !== $statement->lastUse // user code in request() may have removed it
             || $this->statements->mayBecomeStale
             || $this->log->isEnabled
         ) {
@@ -332,7 +332,7 @@ final class PipelinedSession implements Session
             $this->changes->clear();
         }
         if ($this->pipeline->conversation->isUnsuitable) {
-            // Perhaps the server can write, and refused the write because of a transaction that was READ ONLY.
+            // The server has refused a write. If only that transaction was READ ONLY, the session is suitable.
             $answer = $this->query('SHOW transaction_read_only')->value();
             $this->pipeline->conversation->isUnsuitable = $answer === 'on';
         }

@@ -124,7 +124,7 @@ final class EngineClient
         return $this->settings ?? throw new \LogicException('An open connection has no known settings');
     }
 
-    /** Returns the maximum bytes of a script's largest argument; PHP_INT_MAX before the first connection. */
+    /** Returns the maximum bytes of an argument of a script; PHP_INT_MAX if unknown, as before the first connection. */
     public function maxKnownRequestBytes(): int
     {
         return $this->settings->maxRequestBytes ?? \PHP_INT_MAX;
