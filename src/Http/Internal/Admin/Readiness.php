@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Admin;
 /** State of the processes: whether they accept requests, and the results of the application's health checks. */
 final readonly class Readiness
 {
-    /** @var array<string, string|null> by name: why the check failed in a process; null if it passed everywhere */
+    /** @var array<string, string|null> by name: why it failed in a process that accepts requests; null if in none */
     public array $checks;
 
     /**

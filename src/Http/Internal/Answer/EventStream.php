@@ -126,7 +126,7 @@ final class EventStream implements StreamInterface
         }
     }
 
-    /** Runs the iterator up to its next event. Ends it if the stream is closed. Returns whether events may follow. */
+    /** Runs the iterator to its next event, or ends it if the stream is closed. Returns whether events may follow. */
     private function advance(): bool
     {
         try {

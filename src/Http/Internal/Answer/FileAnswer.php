@@ -43,7 +43,7 @@ final class FileAnswer
         };
     }
 
-    /** Returns the one requested part, 416 if no requested part is in the file, or otherwise the whole file. */
+    /** Returns the requested part; 416 if no part is in the file; the whole file for several parts or no usable one. */
     private static function content(
         Response $response,
         OpenFile $file,

@@ -179,7 +179,7 @@ final class ServingProcess
         LoopTurn::await(); // after this wait, the event loop handles SIGTERM; until then, SIGTERM kills this process
         $link->send(Message::Ready, 0, pack('e2', ...$server->timeouts()));
         $this->done->getFuture()->await();
-        // The server has logged unanswered requests. The flag prevents that reportEnd() also reports a call of exit().
+        // The server has logged any unanswered requests. With the flag, reportEnd() does not report a call of exit().
         $server->unanswered() === 0 ? $this->send(Message::AllAnswered) : $this->endReported = true;
     }
 

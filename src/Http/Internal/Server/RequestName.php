@@ -17,7 +17,7 @@ final readonly class RequestName
 
     private const MAX_NAMED_REQUESTS = 3;
 
-    /** The {@see clause()} for a function that runs after the response. */
+    /** The {@see clause()} while a function of {@see BackgroundWork} runs. */
     public const IN_BACKGROUND_WORK = ' in a function of BackgroundWork';
 
     public function __construct(private Service $service) {}
@@ -61,7 +61,7 @@ final readonly class RequestName
         return null;
     }
 
-    /** Returns " while it handled GET /" for the {@see current()} request, or else names what the process may run. */
+    /** Returns " while it handled GET /" for the {@see current()} request, or names BackgroundWork or open requests. */
     public function clause(): string
     {
         $current = self::current();
