@@ -17,7 +17,6 @@ final readonly class RequestName
 
     private const MAX_NAMED_REQUESTS = 3;
 
-    /** The {@see clause()} while a function of {@see BackgroundWork} runs. */
     public const IN_BACKGROUND_WORK = ' in a function of BackgroundWork';
 
     public function __construct(private Service $service) {}

@@ -9,9 +9,9 @@ use Spindle\Postgres\Internal\SqlText;
 
 /**
  * Statements that a pool has run, by their text. Short statements that only read may share a session. A statement whose
- * text locks rows never shares a session, even if it is short. Otherwise, later statements of the session would also
- * wait for the lock. If the lock's owner waited for one of these later statements, both waits would never end. For
- * other locks, such as those of functions, see {@see PooledSessions::postponeStalled()}.
+ * text locks rows never shares a session, even if it is short. While such a statement waits for a lock, later
+ * statements of a shared session would wait, too. If the lock's owner waited for one of them, both waits would never
+ * end. For other locks, such as those of functions, see {@see PooledSessions::postponeStalled()}.
  */
 final class KnownStatements
 {

@@ -406,7 +406,8 @@ final class SessionPool implements SessionLender
 
     /**
      * Takes a session back after a statement that does not change session state. When no borrower is left, the pool
-     * resets the session if a transaction is open, a statement is in flight, or the server has refused a write.
+     * resets the session if a transaction is open, a statement is in flight, or the server has refused a write. After
+     * the reset, the pool closes a session that still can't write.
      */
     public function takeBack(PooledSession $pooled, int $cost): void
     {
@@ -815,7 +816,7 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /** @param float $lifetime seconds from the login to the loss; a short lifetime starts {@see $pauseTimer} */
+    /** @param float $lifetime seconds from login to loss. If it is short, a pause prevents a loop of logins */
     private function onLost(PooledSession $pooled, float $lifetime): void
     {
         ++$this->counts->lost;

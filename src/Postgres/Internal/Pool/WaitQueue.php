@@ -18,8 +18,8 @@ final class WaitQueue
     private static array $keptAlive = [];
 
     /**
-     * Seconds without a lent session after which the queue collects reference cycles, because an unread stream in a
-     * cycle keeps its session. While all fibers wait, PHP itself collects no cycles.
+     * Maximum seconds between two checks whether a session was lent. If none was lent, the queue collects reference
+     * cycles: an unread stream in a cycle keeps its session. While all fibers wait, PHP itself collects no cycles.
      */
     private const COLLECT_INTERVAL = 1.0;
 
