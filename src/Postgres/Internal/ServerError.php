@@ -62,7 +62,7 @@ final readonly class ServerError
                 $hidesQuotes = $letter === 'M' && str_starts_with($fields['C'] ?? '', '22');
                 $kept = $hidesQuotes ? preg_split('/"|»|«|„|“/', $field, 2) : [$field];
                 $start = substr($kept === false ? '' : $kept[0], 0, self::MAX_FIELD_BYTES);
-                // The limit may cut a multi-byte character in two. So a multi-byte character at the end is removed.
+                // The limit may cut a multi-byte character. So a multi-byte character at the end is removed.
                 $fields[$letter] = preg_replace('/[\xC0-\xFF]?[\x80-\xBF]*$/D', '', $start) . '…';
             }
         }

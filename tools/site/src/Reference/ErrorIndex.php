@@ -27,14 +27,14 @@ final readonly class ErrorIndex
         Command\StreamException::class => 'Free space in the temporary directory, choose another one'
             . ' (`CommandPoolOptions::$temporaryDirectory`), or raise the file size limit (`ulimit -f`). Keep the'
             . ' stream open until the command has ended.',
-        Worker\TaskException::class => 'Catch it to handle every failure of a task. `$key` identifies the task, and'
-            . ' `$attempts` is the number of its attempts.',
+        Worker\TaskException::class => 'Catch it to handle every failure of a task. `$key` identifies a task of'
+            . ' `map()`, and `$attempts` is the number of attempts.',
         Worker\TaskFailedException::class => 'Correct the cause. `getPrevious()` or `$thrown` has the exception of the'
             . ' task, with its trace.',
         Worker\TaskTimeoutException::class => 'Make the task shorter, or raise `WorkerPoolOptions::$timeout`.',
         Worker\RetryLaterException::class => 'Throw it in a task that cannot run yet. If a caller gets it, as the'
             . ' previous exception of a `TaskFailedException`, the executor has no retries, such as an'
-            . ' `InlineExecutor`, or 24 hours have passed since the first one.',
+            . ' `InlineExecutor`, the task is a generator, or 24 hours have passed since the first one.',
         Worker\WorkerCrashedException::class => 'Read `$error`, `$signal` and the worker\'s last output. Raise'
             . ' `memory_limit`, remove `exit()`, or let the retry policy repeat tasks that may run twice.',
         Worker\WorkerStartException::class => 'Run the bootstrap file alone with `php`. The message has its error or'
