@@ -90,7 +90,7 @@ final class PipelinedSession implements Session
 
     /**
      * Sends a query immediately if its statement is prepared, and {@see StatementRunner} has nothing to wait for, to
-     * record or to log. The answer wakes the fiber that waits on the exchange. That fiber must call {@see result()}.
+     * record or to log. The answer wakes the fiber that waits on the exchange. That fiber must call self::result().
      *
      * @param list<mixed> $parameters
      *
