@@ -9,6 +9,7 @@ use Amp\CancelledException;
 use Psr\Log\LoggerInterface;
 use Psr\Log\NullLogger;
 use Revolt\EventLoop;
+use Spindle\Http\Internal\Message\HandlerFailure;
 use Spindle\Http\Internal\Process\FileWatch;
 use Spindle\Http\Internal\Process\FreshCode;
 use Spindle\Http\Internal\Process\MemoryLimit;
@@ -310,9 +311,11 @@ final class Supervisor implements Lifecycle
         $memoryLimit === null ? null : ini_set('memory_limit', $memoryLimit);
         $output = new StrayOutput($this->logger);
         $output->capture();
+        $errorHandler = EventLoop::getErrorHandler();
         try {
             $this->serveCaptured($sockets, $admin, $readyMessage, $output);
         } finally {
+            EventLoop::setErrorHandler($errorHandler);
             $output->release();
         }
 
@@ -328,6 +331,10 @@ final class Supervisor implements Lifecycle
         RequestFunctions::define();
         $servers = new ServerFactory($this->app, $this->options, $this->logger);
         $server = $this->server = $servers->application($sockets);
+        EventLoop::setErrorHandler(
+            EventLoop::getErrorHandler()
+                ?? fn(\Throwable $failure) => HandlerFailure::logUncaught($failure, $this->logger),
+        );
         $output->closeBuffers(); // the application's file may have left output buffers open
         $server->closeOutputBuffersWith($output->closeBuffers(...));
         $server->serve($sockets, false);

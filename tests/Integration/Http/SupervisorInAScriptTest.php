@@ -139,10 +139,14 @@ final class SupervisorInAScriptTest extends ServeTestCase
         self::assertFalse($this->logged('Stopping'));
     }
 
-    public function testAnExceptionOfACallbackIsLogged(): void
+    /** @param list<string> $php options of PHP */
+    #[TestWith([[]])]
+    #[TestWith([['-d', 'disable_functions=pcntl_fork']], 'without forks')]
+    public function testAnExceptionOfACallbackIsLogged(array $php): void
     {
         $this->serveInScript(
             "Revolt\\EventLoop::delay(0.1, static fn() => throw new RuntimeException('of a {timer}'));",
+            php: $php,
         );
         $this->awaitLogged('Uncaught {class}: of a \x7btimer\x7d');
 
@@ -233,7 +237,8 @@ final class SupervisorInAScriptTest extends ServeTestCase
     #[TestWith(['return 5;', ['-d', 'disable_functions=pcntl_fork'], AppException::class])]
     #[TestWith(['return 5;', ['-d', 'disable_functions=ini_set'], SupervisorException::class])]
     #[TestWith([
-        'Revolt\EventLoop::queue(static fn() => throw new LogicException("no"));' . self::PID,
+        'Revolt\EventLoop::setErrorHandler(static fn(Throwable $uncaught) => throw $uncaught);'
+            . 'Revolt\EventLoop::queue(static fn() => throw new LogicException("no"));' . self::PID,
         ['-d', 'disable_functions=pcntl_fork'],
         UncaughtThrowable::class,
     ])]
@@ -393,10 +398,14 @@ final class SupervisorInAScriptTest extends ServeTestCase
         self::assertGreaterThan(1, \count(array_unique($drawn)));
     }
 
-    /** Serves app.php, or an application that answers with its pid, and returns when it does. */
-    private function serveInScript(string $before, string $after = ''): Process
+    /**
+     * Serves app.php, or an application that answers with its pid, and returns when it does.
+     *
+     * @param list<string> $php options of PHP
+     */
+    private function serveInScript(string $before, string $after = '', array $php = []): Process
     {
-        $server = $this->startScript($before, $after);
+        $server = $this->startScript($before, $after, $php);
         $this->awaitLogged('Listening on');
         $this->address = "unix://{$this->path('socket')}";
 
