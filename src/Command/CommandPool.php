@@ -177,8 +177,8 @@ final class CommandPool implements Lifecycle, Statistics
 
     /**
      * Returns the keys of the running commands, in the order in which the pool has read the commands. Commands of
-     * {@see execute()} have no key, so they are left out. The list may lag slightly behind, because the pool knows only
-     * the starts and ends that launchers have reported.
+     * {@see execute()} have no key, so they are left out. The list may lag slightly behind, because launchers report
+     * starts and ends later.
      *
      * @return list<mixed>
      */

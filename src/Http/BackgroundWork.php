@@ -29,8 +29,8 @@ final class BackgroundWork
     /**
      * Starts a function in a fiber of its own, as soon as the current fiber suspends or the handler has returned. An
      * exception of the function goes to the error handler of the event loop. If the application has set none, the
-     * exception is logged, except after {@see HttpServer::start()}. Under {@see Sapi}, the script waits for the
-     * function after it has sent the response.
+     * exception is logged, except after {@see HttpServer::start()}. Under {@see Sapi}, the script sends the response
+     * and then waits for the function.
      *
      * @param \Closure(): mixed $work
      */

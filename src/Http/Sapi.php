@@ -159,7 +159,7 @@ final class Sapi
     private static function send(ResponseInterface $response, SapiBody $body): void
     {
         ignore_user_abort(true);
-        self::discardOutput(0); // ends buffers that php.ini has started: they could compress only the first piece
+        self::discardOutput(0); // ends buffers of PHP's settings, as these could compress only the first piece
         // If these settings were not empty, PHP would add a default Content-Type, and a charset to text types.
         PhpSettings::set('default_mimetype', '');
         PhpSettings::set('default_charset', '');
@@ -205,8 +205,8 @@ final class Sapi
     }
 
     /**
-     * @param bool $finishesResponse false for a response that was cut off: if it were finished here, it would look
-     *     complete. {@see SapiBody::kill()} ends such a response
+     * @param bool $finishesResponse false if the response may be cut off: if it were finished here, it would look
+     *     complete. {@see SapiBody::kill()} ends a response that was cut off
      * @param \Closure(): void $wait
      */
     private static function finishWork(bool $finishesResponse, \Closure $wait): void

@@ -44,7 +44,7 @@ final class PortableTask
      * @param string|null $idempotencyKey value of {@see TaskContext::$idempotencyKey} in the task
      * @param bool        $announced      whether the pool's $onReport receives [$idempotencyKey] when the task starts,
      *                                    [$idempotencyKey, null] before a large outcome, and [$idempotencyKey, N]
-     *                                    before large item N (from 0). The outcome or item may arrive much later.
+     *                                    before a large item, if N items precede it. Both may arrive much later.
      *                                    Reports by the task always arrive as [$idempotencyKey, serialized value]
      * @param int|null    $maxResultBytes size limit of the encoded value and of each item, in bytes; null for no limit.
      *                                    An exception is shortened if it exceeds both this and MIN_EXCEPTION_BYTES

@@ -74,7 +74,7 @@ final class TaskGroup
      * Runs all tasks and their callbacks, and returns when no task is left. Then the caller may add and run more tasks.
      *
      * A failure is unhandled if the task has no catch() callback, or if a catch() callback threw it. Unhandled failures
-     * do not stop other tasks. After all tasks, wait() throws the first failure, and {@see failures()} returns all.
+     * do not stop other tasks. After all tasks, wait() throws the first of them, and {@see failures()} returns all.
      *
      * Cancellation: ends running tasks and drops waiting tasks. Their callbacks do not run. Throws CancelledException.
      *

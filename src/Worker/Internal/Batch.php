@@ -21,7 +21,7 @@ final class Batch
     /** Whether no other worker may run or retry the tasks, because this process has changed its credentials. */
     public bool $isPinned = false;
 
-    /** Value of hrtime() when the batch became its worker's first. Without SharedFlags: at its last result or item. */
+    /** Time by hrtime() when the batch became its worker's first. Without SharedFlags, results and items update it. */
     public int $firstSince = 0;
 
     public int $elapsed = 0;

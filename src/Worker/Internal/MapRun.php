@@ -205,7 +205,7 @@ final class MapRun implements Source
         return $batch;
     }
 
-    /** Returns whether tasks of the batch can start now. If the queue is full, only the task {@see firstOpen()} can. */
+    /** Returns whether the batch can start now: the queue is not full or not limited, or the batch has firstOpen(). */
     public function mayRun(Batch $batch): bool
     {
         return !$this->queue->isFull || $this->isUnlimited || $this->queue->needs($batch);

@@ -20,7 +20,7 @@ final class PoolActivity
     /** @var array<int, self> instances with open work. Without this list, PHP could destroy the fibers that wait */
     private static array $busy = [];
 
-    /** Seconds between two checks whether this process is a fork. In a fork, all tasks fail: no outcome arrives. */
+    /** Seconds between two checks whether this process is a fork. A fork fails all tasks, as it gets no outcomes. */
     private const FORK_CHECK_INTERVAL = 0.5;
 
     /** @var array<int, Source> submissions and running maps by id; the least recently served source is the first */

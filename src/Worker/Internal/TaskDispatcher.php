@@ -268,7 +268,7 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->end();
     }
 
-    /** Closes an unreferenced pool after its last submitted task and generator. Kills it in another event loop. */
+    /** Closes an unreferenced pool once submitted tasks and read generators end; kills it if the loop was replaced. */
     public function release(): void
     {
         if ($this->activity->isClosed) {

@@ -112,7 +112,7 @@ final class TaskOutcome
         while ($exception !== null && $thrown !== null) {
             $class = $exception instanceof \Error ? \Error::class : \Exception::class;
             // Exception::__wakeup() unsets a message that is no string, and a code that is no integer. So this loop
-            // sets the values of $thrown.
+            // restores both from $thrown.
             foreach (['message' => $thrown->message, 'code' => $thrown->code] as $name => $value) {
                 $property = new \ReflectionProperty($class, $name);
                 if (!$property->isInitialized($exception)) {

@@ -98,7 +98,7 @@ final class HaltRule
             : JobLog::exitValue($result) & 0xFF;
     }
 
-    /** Returns the number of events that halts the run. Converts a percentage to an integer, to multiply exactly. */
+    /** Returns the number of events that halts the run. Converts a percentage to whole millionths, to be exact. */
     private function limit(int $total): float
     {
         return $this->isPercentage

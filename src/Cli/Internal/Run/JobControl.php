@@ -56,7 +56,7 @@ final class JobControl
         $this->pool->resume();
     }
 
-    /** Ends a running job, which then counts as failed. Does nothing if the job only waits, for example for a retry. */
+    /** Ends a running job, which then counts as failed. Does nothing if it has ended, or only waits, as for a retry. */
     public function end(InputJob $job): void
     {
         if (\in_array($job, $this->runningJobs(), true)) {

@@ -193,7 +193,7 @@ final class SymfonyTransfer
         }
     }
 
-    /** Returns the proxies of the options, or else of `$_SERVER`, where http_proxy does not apply to https:// URLs. */
+    /** Returns the options' proxies, and missing entries from `$_SERVER`. There, http_proxy does not apply to https. */
     private function proxy(): Proxy
     {
         $given = array_filter([

@@ -57,7 +57,7 @@ final class KnownOption
             default => InputOption::VALUE_NONE,
         };
         $letter = $this->letter();
-        // Symfony's console accepts no digit as a shortcut, and uses -v itself. OptionParser replaces -0 and -v.
+        // Symfony's console accepts no digit as a shortcut, and uses -v itself. OptionParser gives it long names.
         $isPossible = $letter !== '0' && $letter !== 'v';
 
         return new InputOption(
