@@ -28,7 +28,7 @@ final class TimeSlice
         try {
             LoopTurn::await();
         } catch (CannotWaitException) {
-            // The fiber goes on with its work. Other fibers run later.
+            // The fiber goes on with its work, because it can't be suspended here. Other fibers run later.
         }
         $this->startedAt = hrtime(true);
     }

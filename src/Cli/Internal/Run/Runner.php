@@ -104,7 +104,7 @@ final class Runner
             $results,
             $log,
         );
-        // While openLog() reads a large job log, the event loop does not run. A handler could not end the run then.
+        // After openLog(): while it reads a large job log, the loop does not run, so a handler could not end the run.
         $this->interrupts->handleTermination();
     }
 
