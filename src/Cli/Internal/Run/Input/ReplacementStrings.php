@@ -20,7 +20,7 @@ final class ReplacementStrings
     ];
 
     /** Replacement strings of GNU parallel that are not supported, including those of --plus: see parallel(1). */
-    private const UNSUPPORTED_PATTERN = '~\{(?:-?0\d*(?:/\.|//|/|\.)?|-?\d+\s[^}]*|/?\.{2,3}|\+(?:/|\.{1,3})|0[#%]'
+    private const UNSUPPORTED_PATTERN = '~\{(?:-?0\d*(?:/\.|//|/|\.)?|-?\d+\s[^}]*|/?\.{2,3}|\+(?:/|\.{1,3})|-?\d+[#%]'
         . '|\#\#|=.*?=)\}~s';
 
     private const NAME_PATTERN = '~\{\w[\w -]*(?://|/\.|/|\.)?\}~';
@@ -28,8 +28,8 @@ final class ReplacementStrings
     /** @var array<array-key, string> {@see Replacement::$part}, by replacement string: the value of key {.} is '.' */
     private readonly array $parts;
 
-    /** Whether {1} is replaced. As in GNU parallel, -I with another string than {} disables {1}, but not {1.}. */
-    private readonly bool $hasPositions;
+    /** @var array<string, string> part, by the text after a position or name: {1z} if -I is {z}, as in GNU parallel */
+    private readonly array $endings;
 
     /** @var array<array-key, int> position of each column, by name */
     private readonly array $columns;
@@ -50,7 +50,14 @@ final class ReplacementStrings
             );
         }
         $this->parts = array_flip($texts);
-        $this->hasPositions = $texts[''] === self::DEFAULTS[''];
+        $endings = [];
+        foreach (array_diff_key($texts, [Replacement::SEQUENCE => '', Replacement::SLOT => '']) as $part => $text) {
+            if ($text[0] === '{') {
+                $endings[substr($text, 1)] = (string) $part;
+            }
+        }
+        uksort($endings, self::longestFirst(...));
+        $this->endings = $endings;
         $this->columns = array_filter(
             array_map(static fn(int $index): int => $index + 1, array_flip(array_reverse($columns, true))),
             static fn(int|string $name): bool => $name !== '',
@@ -121,25 +128,35 @@ final class ReplacementStrings
     private function pattern(string $text): string
     {
         $spellings = array_map(strval(...), array_keys($this->parts));
-        usort($spellings, static fn(string $one, string $other): int => \strlen($other) <=> \strlen($one));
+        usort($spellings, self::longestFirst(...));
         $names = array_filter(
             array_map(strval(...), array_keys($this->columns)),
             static fn(string $name): bool => str_contains($text, "{{$name}"),
         );
-        $position = '-?[1-9]\d{0,8}' . ($this->hasPositions ? '' : '(?=[/.])');
-        $pattern = '~(' . implode('|', array_map(self::quoted(...), $spellings)) . ')'
-            . '|\{(' . implode('|', [$position, ...array_map(self::quoted(...), $names)]) . ')(//|/\.|/|\.|)\}~';
+        $endings = array_map(strval(...), array_keys($this->endings));
+        $pattern = '~(' . implode('|', array_map(self::quoted(...), $spellings)) . ')|\{(?|(-?[1-9]\d{0,8})('
+            . implode('|', array_map(self::quoted(...), $endings)) . ')'
+            . '|(' . implode('|', ['(?!)', ...array_map(self::quoted(...), $names)]) . ')((?://|/\.|/|\.|)\}))~';
 
         return @preg_match($pattern, '') === false
             ? throw new UsageException('the replacement strings of the command are too long; give shorter ones')
             : $pattern;
     }
 
-    private function replacement(string $text, string $column, string $part): Replacement
+    private function replacement(string $text, string $column, string $ending): Replacement
     {
         return $column === ''
             ? new Replacement($text, (string) $this->parts[$text])
-            : new Replacement($text, $part, $this->columns[$column] ?? (int) $column);
+            : new Replacement(
+                $text,
+                $this->endings[$ending] ?? substr($ending, 0, -1),
+                $this->columns[$column] ?? (int) $column,
+            );
+    }
+
+    private static function longestFirst(int|string $one, int|string $other): int
+    {
+        return \strlen((string) $other) <=> \strlen((string) $one);
     }
 
     private static function quoted(string $text): string

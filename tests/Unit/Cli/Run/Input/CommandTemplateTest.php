@@ -62,7 +62,7 @@ final class CommandTemplateTest extends TestCase
     /** @return iterable<string, array{string}> */
     public static function unsupportedReplacements(): iterable
     {
-        $withPlus = ['{..}', '{...}', '{/..}', '{/...}', '{+/}', '{+.}', '{+..}', '{0#}', '{0%}', '{##}'];
+        $withPlus = ['{..}', '{...}', '{/..}', '{/...}', '{+/}', '{+.}', '{+..}', '{0#}', '{0%}', '{1#}', '{##}'];
         foreach ([...$withPlus, '{0}', '{-0}', '{01}', '{1 s/a/b/}', '{= s/a/b/ =}'] as $replacement) {
             yield $replacement => [$replacement];
         }
@@ -82,6 +82,26 @@ final class CommandTemplateTest extends TestCase
                 $refused->getMessage(),
             );
         }
+    }
+
+    /** @return iterable<string, array{array<array-key, string>, string, string}> spellings, template, result */
+    public static function respelledPositions(): iterable
+    {
+        yield '-I {z}' => [['' => '{z}'], '{1z} {-1z} {1} {2.} {z}', 'a.b c/d.e {1} c/d a.b c/d.e'];
+        yield '--er {x}' => [['.' => '{x}'], '{1.} {1x} {2} {.} {x}', '{1.} a c/d.e {.} a c/d'];
+        yield '-I XX' => [['' => 'XX'], '{2/} {2} XX', 'd.e {2} a.b c/d.e'];
+        yield '--bnr XX' => [['/' => 'XX'], '{2/} {2//} XX', '{2/} c a.b d.e'];
+        yield 'no brace at the end' => [['.' => '{x'], '{1x} {1xy', 'a} ay'];
+    }
+
+    /** @param array<array-key, string> $spellings */
+    #[DataProvider('respelledPositions')]
+    public function testPositionsAreSpelledAsInGnuParallel(array $spellings, string $template, string $expected): void
+    {
+        $line = CommandTemplate::fromWords(['echo', ...explode(' ', $template)], new ReplacementStrings($spellings))
+            ->command(['a.b', 'c/d.e'], 1, 1);
+
+        self::assertSame(explode(' ', "echo {$expected}"), $line->arguments);
     }
 
     public function testBracesThatAreNoReplacementStringStay(): void
