@@ -215,8 +215,10 @@ final class SemTest extends TestCase
         Eventually::holdsByItself(function () use ($folder): bool {
             $this->sem('sem --id 4 --wait');
 
-            return \count((array) scandir($folder)) === 4; // ., .., the lock, and the pipe of the last call
-        }, 'one pipe is left', 5.0);
+            return scandir($folder) === ['.', '..', 'lock'];
+        }, 'no pipe is left', 5.0);
+        $this->sem('sem --id 5 --fg "exit 3"; sem --id 5 --fg sh -c \'kill $$\' 2>errors');
+        self::assertSame(['.', '..', 'lock'], scandir($folder));
     }
 
     public function testTheFolderMayInheritAGroup(): void

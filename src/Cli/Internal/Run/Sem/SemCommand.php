@@ -105,7 +105,13 @@ final class SemCommand extends Command
         }
         $pipe ??= $semaphore->take();
 
-        return $options->command === [] ? ExitStatus::OK : self::start($options, $pipe);
+        try {
+            return $options->command === [] ? ExitStatus::OK : self::start($options, $pipe);
+        } finally {
+            if ($options->command === [] || $options->isForeground) {
+                $semaphore->release();
+            }
+        }
     }
 
     /** @param resource $pipe */

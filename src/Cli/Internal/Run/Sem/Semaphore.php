@@ -27,6 +27,9 @@ final class Semaphore
 
     private const PIPE_PATTERN = '/^[0-9a-f]{32}\.[0-9a-f]{16}$/D';
 
+    /** Path of the pipe of this process; empty before it holds the semaphore. */
+    private string $path = '';
+
     /**
      * @param resource $lock   locked while pipes are counted, created or removed
      * @param string   $prefix beginning of the names of this semaphore's pipes
@@ -141,14 +144,24 @@ final class Semaphore
         return $holders;
     }
 
+    /** Removes the pipe when the command is over. Waiting processes notice when this process closes the pipe. */
+    public function release(): void
+    {
+        @unlink($this->path);
+    }
+
     /** @return resource */
     private function hold(): mixed
     {
-        $path = "{$this->folder}/{$this->prefix}." . bin2hex(random_bytes(8));
+        $path = $this->path = "{$this->folder}/{$this->prefix}." . bin2hex(random_bytes(8));
         // The pipe is opened for reading too: if it were opened only for writing, fopen() would wait for a reader.
         $umask = umask(self::UMASK);
         $pipe = @posix_mkfifo($path, 0o600) ? @fopen($path, 'r+e') : false;
         umask($umask);
+
+        if ($pipe === false) {
+            $this->release();
+        }
 
         return $pipe === false ? throw new UsageException("can't create the named pipe '{$path}'") : $pipe;
     }
