@@ -185,8 +185,8 @@ final class RunRows
             'The files of a job are written when the job has ended. The folder of a job has two files that GNU'
             . ' parallel does not write: `command` and `exitval`. In *DIR*, Spindle writes the marker file'
             . ' `.spindle-results`. Files that Spindle has not written are not replaced. An empty value has the'
-            . ' folder `\0empty`. A name of more than 255 bytes ends with a hash. `.csv`, `.tsv` and `.json` are'
-            . ' refused',
+            . ' folder `\0empty`. White space that `--trim` or `--colsep` removes from a value is not in the name of'
+            . ' its folder. A name of more than 255 bytes ends with a hash. `.csv`, `.tsv` and `.json` are refused',
         ],
         ['strict', '', Meaning::Own, 'Start no more jobs after an input line that is not a valid command'],
     ];
