@@ -72,7 +72,7 @@ final class HostConditionsTest extends TidyTestCase
             Host::call(
                 self::class . '::work',
                 [$start->value],
-                ['sh', '-c', 'trap "" HUP INT TERM PIPE USR1; exec "$@"', 'sh'],
+                ['sh', '-c', 'trap "" HUP INT TERM PIPE USR1 64; exec "$@"', 'sh'],
             ),
         );
     }

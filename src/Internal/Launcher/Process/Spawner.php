@@ -149,9 +149,11 @@ final class Spawner
      */
     private static function signalsToReset(): int
     {
-        preg_match('/^SigIgn:\s*([0-9a-f]+)$/m', (string) @file_get_contents('/proc/self/status'), $match);
+        preg_match('/^SigIgn:\s*([0-9a-f]{16})$/m', (string) @file_get_contents('/proc/self/status'), $match);
+        /** @var array{1: int} $ignored */
+        $ignored = unpack('J', (string) hex2bin($match[1] ?? str_repeat('0', 16))); // hexdec() can return a float
 
-        return (int) hexdec($match[1] ?? '0') | 1 << 13 - 1 | 1 << 32 - 1 | 1 << 33 - 1;
+        return $ignored[1] | 1 << 13 - 1 | 1 << 32 - 1 | 1 << 33 - 1;
     }
 
     /**
