@@ -30,8 +30,9 @@ interface Executor extends Lifecycle
     /**
      * Runs one task. The future completes with the task's return value, or fails, usually with a {@see TaskException}.
      *
-     * Cancellation: a waiting task never starts. A {@see WorkerPool} ends a running task and all processes that the
-     * task started. The future fails with CancelledException when the task has ended or can no longer start.
+     * Cancellation: a task that has not started never starts. A {@see WorkerPool} ends a running task and, except in
+     * threads, the processes that the task started. The future fails with CancelledException when the task has ended or
+     * can no longer start.
      *
      * @template T
      *
@@ -51,8 +52,8 @@ interface Executor extends Lifecycle
      * The generator throws the exception of the first failed task in the order of the input, and cancels the other
      * tasks. If the caller stops iterating before the end, all unfinished tasks are cancelled.
      *
-     * Cancellation: running tasks are ended and waiting tasks never start. The generator throws CancelledException,
-     * and the executor stays usable.
+     * Cancellation: running tasks are ended, and tasks that have not started never start. The generator throws
+     * CancelledException. The executor stays usable.
      *
      * @template TKey
      * @template TValue
@@ -71,9 +72,9 @@ interface Executor extends Lifecycle
     public function map(iterable $input, callable $task, ?Cancellation $cancellation = null): \Generator;
 
     /**
-     * Does the same as {@see self::map()}, but yields each result, or throws the first exception, when it arrives.
-     * A worker of a {@see WorkerPool} collects the results of tiny tasks for up to 100 µs before it sends them. If a
-     * long task starts in this time, the collected results arrive only when that task ends.
+     * Does the same as {@see self::map()}, but yields each result as soon as the result arrives, in any order. Throws
+     * the first exception that arrives. A worker of a {@see WorkerPool} collects the results of tiny tasks for up to
+     * 100 µs before it sends them. If a long task starts in this time, the results arrive only when that task ends.
      *
      * @template TKey
      * @template TValue

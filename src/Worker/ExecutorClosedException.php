@@ -8,7 +8,7 @@ use Spindle\Internal\OwnLoop;
 use Spindle\SpindleException;
 
 /**
- * Thrown after close() or kill(), in a fork of the executor's process, and in another event loop than that of the pool.
+ * Thrown after close() or kill(), in a fork of the executor's process, and in an event loop other than the pool's loop.
  * A task also fails with this exception if the caller has left the loop over the results of map(), or the loop over the
  * items of a generator task.
  */

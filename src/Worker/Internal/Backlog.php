@@ -10,9 +10,9 @@ use Spindle\Worker\WorkerStartException;
 
 /**
  * Queue of tasks that were taken back from a worker or wait for a retry. These tasks run before new tasks, in the order
- * in which they were added. The time of add(), shift() and withdraw() depends on the number of their tasks, but not on
- * the length of the queue. So a withdrawn task stays in the queue, because its removal would take longer in a longer
- * queue. The task is skipped when it becomes the first task.
+ * in which they were added. The duration of add(), shift() and withdraw() depends on the number of their tasks, but not
+ * on the length of the queue. So withdraw() leaves the task in its batch, because a removal would take longer in a
+ * longer queue. The queue skips the task when it becomes the first one.
  */
 final class Backlog
 {
@@ -49,14 +49,14 @@ final class Backlog
     }
 
     /** Returns whether the task with the number `$task` of a map waits for the end of a retry delay. */
-    public function isDelayed(Source $map, ?int $task): bool
+    public function isDelayed(TaskSource $map, ?int $task): bool
     {
         $isMeant = static fn(Batch $batch): bool => $batch->source === $map && $batch->first === $task;
 
         return array_filter($this->delayed, $isMeant) !== [];
     }
 
-    /** Takes up to `$maxTasks` tasks of the first batch that may run. Gives blocked batches back to their maps. */
+    /** Takes up to `$maxTasks` tasks of the first batch that may run now. Gives earlier batches back to their maps. */
     public function shift(int $maxTasks): ?Batch
     {
         if ($this->waiting === []) {
@@ -84,7 +84,7 @@ final class Backlog
     }
 
     /** Takes the task with the number `$task` of a map. Returns null if no waiting batch begins with this task. */
-    public function shiftTask(Source $map, int $task): ?Batch
+    public function shiftTask(TaskSource $map, int $task): ?Batch
     {
         foreach ($this->batches as $position => $batch) {
             $first = $batch->first + ($position === 0 ? $this->offset : 0);
@@ -104,7 +104,7 @@ final class Backlog
         return null;
     }
 
-    /** Adds tasks to the queue. Cancelled tasks fail instead. Drops tasks of map() calls that need no more results. */
+    /** Adds tasks to the queue. Cancelled tasks fail instead. Drops the tasks if their map() call was abandoned. */
     public function add(Batch $batch): void
     {
         if ($batch->tasks === [] || $batch->source->isAbandoned()) {
@@ -131,8 +131,8 @@ final class Backlog
     }
 
     /**
-     * Adds the tasks from index $from to $to - 1, which the worker of their batch will not start. If no other worker
-     * may run these tasks, they fail instead.
+     * Adds the tasks from index $from to $to - 1 of a batch, because the worker of the batch will not start them. If no
+     * other worker may run these tasks, they fail instead.
      */
     public function requeue(Batch $batch, int $from, int $to): void
     {
@@ -181,7 +181,7 @@ final class Backlog
         return true;
     }
 
-    public function drop(Source $source): void
+    public function drop(TaskSource $source): void
     {
         $batches = $this->batches;
         $this->batches = new \SplQueue();

@@ -21,7 +21,7 @@ final class Batch
     /** Whether no other worker may run or retry the tasks, because this process has changed its credentials. */
     public bool $isPinned = false;
 
-    /** Time by hrtime() when the batch became its worker's first. Without SharedFlags, results and items update it. */
+    /** hrtime() when this became the worker's current batch; without SharedFlags, reset at each result and item. */
     public int $firstSince = 0;
 
     public int $elapsed = 0;
@@ -33,15 +33,15 @@ final class Batch
      * @param int $first number of the first task among the tasks of its map, starting at 0; not used for submissions
      * @param list<bool|int|float|string|null|EncodedValue> $tasks arguments of a map's tasks; or submissions
      * @param list<mixed> $keys keys of the map's input; for submissions, the same list as $tasks
-     * @param bool $packed whether any of the tasks is an {@see EncodedValue}
+     * @param bool $packed whether any element of $tasks is an {@see EncodedValue}
      * @param int $attempt number of this attempt; the first attempt is 1
      * @param int $crashes number of crashes in earlier attempts; 0 for several tasks, because a task is retried alone
      * @param float $bytesEach mean size of an argument, in bytes
-     * @param bool $integers whether all tasks are integers
+     * @param bool $integers whether all arguments are integers
      * @param float|null $postponedSince time of {@see Clock::now()} of the task's first RetryLaterException
      */
     public function __construct(
-        public readonly Source $source,
+        public readonly TaskSource $source,
         public readonly int $first,
         public readonly array $tasks,
         public readonly array $keys,

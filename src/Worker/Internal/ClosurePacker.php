@@ -113,11 +113,11 @@ final class ClosurePacker
             $this->objects[] = "{$path}'s \$this";
             $this->check($sent->object, "{$path}'s \$this", $depth + 1);
         }
-        // getStaticVariables() returns a variable as a reference only if something else also refers to the variable.
-        // A result of captured() does so. So the first result is freed before the call, and captured() is called again.
+        // getStaticVariables() returns a variable as a reference only if something else also refers to the variable. An
+        // array from captured() refers to it. So no such array exists during the call, and captured() is called twice.
         // getStaticVariables() evaluates the initial values of static variables, so it is called only if necessary.
         $mayShare = str_contains($source->code, '&') && self::hasReference($source->captured($function));
-        /** @var array<string, mixed> $shared captured variables; only those that other code shares are references */
+        /** @var array<string, mixed> $shared captured variables; those that other code also uses are references */
         $shared = $mayShare ? $function->getStaticVariables() : [];
         $this->addCaptured($sent, $source->captured($function), $shared, $path, $depth + 2);
 
@@ -159,8 +159,8 @@ final class ClosurePacker
     }
 
     /**
-     * Refuses a closure that depends on `static`, if `static` means a subclass of the class that contains the closure.
-     * Without an object, the worker can bind the closure only to the containing class. `static` would mean that class.
+     * Refuses a closure without $this if it uses `static`, and `static` means a subclass of the class that contains the
+     * closure. The worker can bind such a closure only to the containing class, so `static` would mean this class.
      */
     private static function checkStatic(\ReflectionFunction $function, ClosureSource $source, string $path): void
     {
@@ -178,7 +178,7 @@ final class ClosurePacker
 
     /**
      * @param array<string, mixed> $captured
-     * @param array<string, mixed> $shared   the same variables, or []; only those that other code shares are references
+     * @param array<string, mixed> $shared   the same variables, or []; those that other code also uses are references
      */
     private function addCaptured(SentClosure $sent, array $captured, array $shared, string $path, int $depth): void
     {

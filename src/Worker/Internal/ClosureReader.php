@@ -42,7 +42,7 @@ final class ClosureReader
         foreach ($functions as $at) {
             $closure = $this->closure($at);
             if ($closure !== null) {
-                // If the closure is an argument, PHP reports the next token's line: `function:` would name a parameter.
+                // If the closure is an argument, PHP reports the next token's line, because it checks for `function:`.
                 foreach (array_unique([$this->tokens[$at]->line, $this->tokens[$at + 1]->line]) as $line) {
                     $closures[$line][] = $closure;
                 }
@@ -250,7 +250,7 @@ final class ClosureReader
     }
 
     /**
-     * Returns the code of a closure. Literals replace magic constants that depend on the place, such as __LINE__.
+     * Returns the code of a closure. Literals replace magic constants that depend on the position, such as __LINE__.
      *
      * @param array<int, \PhpToken> $own
      */
@@ -294,7 +294,7 @@ final class ClosureReader
     {
         $keyword = $name = null;
         foreach ($this->classes as $first => [$at, $open, $last]) {
-            // A closure in the constructor arguments of `new class(…) {` is outside of this class.
+            // A closure in the constructor arguments of `new class(…) {` is outside of the anonymous class.
             if ($first < $begin && $begin < $last && ($begin < $at || $begin > $open)) {
                 $keyword = $this->tokens[$at]; // the last such class is the innermost one
                 $name = $this->tokens[$at + 1];

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Source code of a closure. {@see matches()} compares a closure with it if several closures begin on the same line. */
+/** Source code of a closure. If several closures begin on one line, {@see matches()} finds the source of a closure. */
 final class ClosureSource
 {
     private static int $count = 0;
@@ -61,7 +61,7 @@ final class ClosureSource
                 ? !$called->getMethod($method)->isStatic()
                 : $method === StaticCalls::COMPUTED || $called->hasMethod('__call');
             $name = $class === StaticCalls::COMPUTED ? null : $called->getName();
-            if ($isOfObject || ($passesClassOfThis && self::isLateOn($object, $scope, $name, $method))) {
+            if ($isOfObject || ($passesClassOfThis && self::callableNeedsThis($object, $scope, $name, $method))) {
                 return true;
             }
         }
@@ -77,8 +77,12 @@ final class ClosureSource
      * @param \ReflectionClass<object> $scope
      * @param string|null              $name  class in the callable; null if the code computes the class
      */
-    private static function isLateOn(object $object, \ReflectionClass $scope, ?string $name, string $method): bool
-    {
+    private static function callableNeedsThis(
+        object $object,
+        \ReflectionClass $scope,
+        ?string $name,
+        string $method,
+    ): bool {
         for ($class = $scope; $class !== false; $class = $class->getParentClass()) {
             $mayBeNamed = \in_array($name, [null, $class->getName()], true);
             if ($mayBeNamed && $class->getName() !== $object::class && LateBinding::isLateMethod($class, $method)) {
@@ -146,7 +150,7 @@ final class ClosureSource
         };
     }
 
-    /** Returns whether this can be the closure's source. The check is enough if no other closure begins on the line. */
+    /** Returns whether this can be the closure's source. The check suffices if one closure begins on the line. */
     public function couldBe(\ReflectionFunction $closure): bool
     {
         return $closure->isStatic() === $this->isStatic

@@ -129,7 +129,7 @@ final class ClosureStream
         return $factory;
     }
 
-    /** Returns the factory's code while {@see compile()} includes it; else the source, which a library may read. */
+    /** Returns the factory's code during {@see compile()}; otherwise the source, for a library that reads the file. */
     private static function text(string $name): string
     {
         return self::$compiled !== '' && isset(self::$sources[$name]) ? self::$compiled : (string) self::source($name);

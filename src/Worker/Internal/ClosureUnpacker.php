@@ -36,7 +36,7 @@ final class ClosureUnpacker
             $captured[$name] = $this->unpacked($captured[$name]);
         }
         // The changes that complete() makes in $captured must reach the closure's variables. When PHP copies the array,
-        // an element remains a reference only if something else refers to it. $shared does.
+        // an element stays a reference only if another variable also refers to it, such as an element of $shared.
         $shared = [];
         foreach ($sent->references as $name) {
             $shared[] = &$captured[$name];

@@ -27,12 +27,13 @@ interface Context
 
     /**
      * Accepts the connection of this context's host: the process whose forks or threads are workers. Returns false for
-     * any other process, even if that process knows the pool's secret. `$data` is the `$data` that the process has
-     * passed to {@see WorkerProtocol::greeting()}.
+     * any other process, even if that process knows the pool's secret.
+     *
+     * @param string $data the `$data` that the process has passed to {@see WorkerProtocol::greeting()}
      */
     public function onConnected(WorkerLink $link, int $type, string $data): bool;
 
-    /** Called before {@see close()}. Ends all processes, and passes on their last output. Takes at most about 2 s. */
+    /** Called before {@see close()}. Ends all processes, and reports their last output. Takes at most about 2 s. */
     public function drain(): void;
 
     public function close(): void;

@@ -7,9 +7,9 @@ namespace Spindle\Worker\Internal;
 use Spindle\Internal\Async\OneShot;
 
 /**
- * A call in a separate fiber, so that the caller continues when the called code suspends its fiber. A later call uses
- * the fiber if it is idle, because starting a new fiber takes longer than most calls. The fiber has a large stack. With
- * the default stack size of fibers, serialize() crashes the process at about 1,300 levels of nesting.
+ * A call in a separate fiber, so that the caller continues when the called code suspends its fiber. When the call has
+ * ended, its fiber is kept for a later call, because starting a fiber takes longer than most calls. The fiber has a
+ * large stack. With the default stack size, serialize() crashes the process at about 1,300 levels of nesting.
  */
 final class DetachedCall
 {

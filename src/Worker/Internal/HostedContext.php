@@ -67,7 +67,7 @@ final class HostedContext implements Context, ContextEvents
      * @param string                                  $kind        fork or thread
      * @param \Closure(ContextEvents): ProcessContext $createHostContext
      * @param float                                   $gracePeriod seconds between SIGTERM and SIGKILL
-     * @param string                                  $advice      for the message if the host can't start; may be empty
+     * @param string                                  $advice      end of the message if the host can't start; or ''
      */
     public function __construct(
         private readonly ContextEvents $events,
@@ -120,22 +120,22 @@ final class HostedContext implements Context, ContextEvents
             $this->hostContext->end(self::HOST); // a blocked thread can be ended only with its process
         } else {
             $this->link?->send(WorkerProtocol::frame(WorkerProtocol::KILL, $id, pack('V', self::SIGKILL)));
-            $this->endHostOnceSuspended($id);
+            $this->watchHost($id);
         }
     }
 
     /**
-     * Until the worker has ended, checks the host regularly. Ends a host that is suspended (SIGSTOP) or dead (Z). If
-     * its death was not reported, the launcher may be suspended. The frame of end() makes the pool check the launcher.
+     * Checks the host until the worker has ended. Ends a host that is suspended (SIGSTOP) or a zombie (Z). If the host
+     * is a zombie, its launcher may be suspended. The frame that end() sends makes the pool check the launcher, too.
      */
-    private function endHostOnceSuspended(int $id): void
+    private function watchHost(int $id): void
     {
         $check = static function (self $context) use ($id): void {
             unset($context->timers[$id]);
             if (\in_array(ProcessTree::state($context->pid), ['T', 't', 'Z'], true)) {
                 $context->hostContext->end(self::HOST);
             } elseif (isset($context->workers[$id])) {
-                $context->endHostOnceSuspended($id);
+                $context->watchHost($id);
             }
         };
         $this->timers[$id] = WeakTimer::after(self::CHECK_INTERVAL, $this, $check);

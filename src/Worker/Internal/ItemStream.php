@@ -97,7 +97,7 @@ final class ItemStream
                     $this->acknowledge($size);
                 } else {
                     // The release is deferred, so that a reader that keeps the item can first call
-                    // ResultBudget::forceAcquire(). Otherwise, waiting results could use the bytes before this call.
+                    // ResultBudget::forceAcquire(). Otherwise, other results could reserve the bytes before that call.
                     EventLoop::defer(fn() => $this->budget->release($budgeted));
                 }
                 $item = $this->source->decode($bytes);

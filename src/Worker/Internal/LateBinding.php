@@ -9,8 +9,8 @@ use Spindle\Internal\Warnings;
 /**
  * Finds code of a closure that depends on the class that `static` means (late static binding). A worker binds a closure
  * that it receives to the class whose code contains the closure. So in the worker, `static` means that class, even if
- * `static` meant a subclass in the pool's process. A call of `self::run()` or `parent::run()` passes on the class of
- * `static` to run(). So the code of run() is read, too.
+ * `static` meant a subclass in the pool's process. In a call of `self::run()` or `parent::run()`, `static` in run()
+ * means the same class as in the caller. So the code of run() is read, too.
  */
 final class LateBinding
 {
@@ -36,7 +36,7 @@ final class LateBinding
     }
 
     /**
-     * Returns whether a call passes on the class of `static`, and the called method depends on that class.
+     * Returns whether the called method depends on the class of `static`, and this is the same class as in the caller.
      *
      * @param \ReflectionClass<object> $scope  class that contains the call
      * @param string                   $class  class name, as written in the source
@@ -52,7 +52,7 @@ final class LateBinding
         $called = match (strtolower($class)) {
             'self' => $scope,
             'parent' => $scope->getParentClass(),
-            default => false, // other names do not forward the class; isLate() handles `static`
+            default => false, // with another name, `static` means the named class; isLate() handles `static`
         };
 
         return $called !== false && self::isLateMethod($called, $method, $visited);
@@ -80,7 +80,7 @@ final class LateBinding
     {
         $name = strtolower("{$method->class}::{$method->name}");
         if (isset(self::$answers[$name]) || isset($visited[$name])) {
-            return self::$answers[$name] ?? false; // a recursive call adds no dependency
+            return self::$answers[$name] ?? false; // in a recursive call, the outer call finds the dependency
         }
         $depends = $method->isInternal() || self::bodyDependsOnCalledClass($method, $visited + [$name => true]);
         if ($visited === []) { // otherwise the answer may be incomplete, because methods in $visited were skipped

@@ -17,8 +17,8 @@ use Spindle\Worker\TaskFailedException;
 
 /**
  * Runs one call of map() or of a variant, such as mapUnordered(): reads the input in batches, and keeps results for the
- * caller's loop. A task is in the window from the read of its value until the caller has read its result. The window
- * has limits of tasks and bytes, so that memory does not grow with the length of the input.
+ * caller's loop. The tasks whose values were read and whose results the caller has not read are called the window. The
+ * number and the bytes of these tasks are limited, so that memory does not grow with the length of the input.
  *
  * While the arguments and results in the window have {@see OutcomeQueue::MAX_BYTES} or more, no input is read. When the
  * results alone reach this size, tasks that have not started are taken back from the workers. These tasks wait until
@@ -27,7 +27,7 @@ use Spindle\Worker\TaskFailedException;
  * @phpstan-import-type Outcome from OutcomeQueue
  * @phpstan-import-type Chunk from OutcomeQueue
  */
-final class MapRun implements Source
+final class MapRun implements TaskSource
 {
     private static int $lastId = 0;
 

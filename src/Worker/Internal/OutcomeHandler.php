@@ -35,7 +35,7 @@ final class OutcomeHandler
         private readonly ?ResultBudget $budget,
     ) {}
 
-    /** @return bool|null whether the worker's first batch is done; null if the frame has unexpected results */
+    /** @return bool|null whether the frame ends the worker's first batch; null if the frame has unexpected results */
     public function receive(WorkerHandle $worker, string $bytes, int $at, int $length): ?bool
     {
         $batch = $worker->firstBatch();
@@ -155,7 +155,7 @@ final class OutcomeHandler
     /** @param bool $wasRunning whether the task was running when the worker ended; false if only its result was lost */
     private function attemptLost(WorkerHandle $worker, Batch $batch, int $index, bool $wasRunning): void
     {
-        // Without shared memory, the worker may have begun this task after the pool decided to end $endingTask.
+        // Without shared memory, the worker may have begun this task after the pool decided to end another one.
         $isReason = \in_array($worker->endingTask, [null, [$batch, $index]], true);
         $failure = $wasRunning && $isReason && $worker->createKillFailure !== null
             ? ($worker->createKillFailure)($batch, $index)

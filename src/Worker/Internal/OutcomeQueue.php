@@ -43,8 +43,8 @@ final class OutcomeQueue
     public function __construct(private readonly bool $inOrder) {}
 
     /**
-     * @param int $from index in the batch of the first of `$count` tasks
-     * @param Outcome $outcome results of all these tasks, or the failure or the generator of a single task
+     * @param int $from index of the first task in the batch
+     * @param Outcome $outcome results of `$count` tasks from there on; or the failure or the generator of one task
      * @param int $size size of the results in bytes
      *
      * @return bool whether the results have reached the limit of the queue
@@ -78,7 +78,7 @@ final class OutcomeQueue
     /**
      * Returns the number of the first task without an outcome. This task may start although the queue is full, because
      * map() can yield no later outcome before this task's outcome. Returns null for mapUnordered(). Also returns null
-     * if the queue has twice {@see self::MAX_BYTES} or more, and the loop can still read earlier results.
+     * if the queue has twice {@see self::MAX_BYTES} or more, and the caller still has earlier results to read.
      */
     public function firstOpen(): ?int
     {
@@ -110,7 +110,7 @@ final class OutcomeQueue
         return $chunk;
     }
 
-    /** Returns whether the batch has the task {@see firstOpen()}: only this batch may start if the queue is full. */
+    /** Returns whether the batch has the task {@see firstOpen()}. If the queue is full, only this batch may start. */
     public function needs(Batch $batch): bool
     {
         $task = $this->firstOpen();

@@ -23,7 +23,7 @@ final class PoolActivity
     /** Seconds between two checks whether this process is a fork. A fork fails all tasks, as it gets no outcomes. */
     private const FORK_CHECK_INTERVAL = 0.5;
 
-    /** @var array<int, Source> submissions and running maps by id; the least recently served source is the first */
+    /** @var array<int, TaskSource> submissions and running maps by id; the least recently served source is the first */
     private array $sources;
 
     /** Whether the pool object was destroyed while tasks were open. */

@@ -23,7 +23,7 @@ final class ProcessContext implements Context, LauncherEvents
 
     private ?LauncherProcess $launcher = null;
 
-    /** Whether {@see drain()} was called. Then the pool still gets output, but no reports of ended workers. */
+    /** Whether {@see drain()} was called. After that, the pool still gets output, but no reports of ended workers. */
     private bool $isDraining = false;
 
     /** @var list<string> command line of a worker */

@@ -169,7 +169,7 @@ final class SerializabilityCheck
             // @phpstan-ignore method.notFound (PHP 8.4)
             if (\PHP_VERSION_ID >= 80400 && self::$classes[$value::class]->isUninitializedLazyObject($value)) {
                 throw SerializationFailure::exceptionFor($value, $path, $refused);
-            } // otherwise PHP has refused a part of the value; a later check of the parts, or serialize(), names it
+            } // otherwise PHP has refused a part of the value; a check of the parts, or serialize(), will name it
         }
     }
 
@@ -218,7 +218,7 @@ final class SerializabilityCheck
         $method = self::$methods[$value::class]
             ??= new \ReflectionMethod($value::class, $isSleep ? '__sleep' : '__serialize');
         if (str_starts_with($method->class, 'Random\\')) {
-            return (array) $value; // PHP code can't read the values that these methods return
+            return (array) $value; // PHP code can't read the values that methods of PHP's Random classes return
         }
         $invoke = static fn(): mixed => $method->invoke($value);
         $call = $kind->maySuspend()

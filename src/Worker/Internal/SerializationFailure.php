@@ -12,7 +12,7 @@ final class SerializationFailure
     /** @var array<int|string, true> examined objects and references, by id */
     private array $seen = [];
 
-    /** Exception for the first part whose refused parts were all examined before, because they are in a cycle. */
+    /** Exception for the first part all of whose refused parts were examined before: such parts form a cycle. */
     private ?UnserializableException $cycle = null;
 
     private function __construct() {}
@@ -61,7 +61,7 @@ final class SerializationFailure
         }
     }
 
-    /** Returns an exception for the first refused part whose own parts are accepted; null if none exists (a cycle). */
+    /** Returns an exception for the first refused part whose own parts are accepted; null if all are in a cycle. */
     private function find(mixed $value, string $path, \Throwable $refused): ?UnserializableException
     {
         if (\is_object($value)) {

@@ -9,7 +9,7 @@ namespace Spindle\Worker\Internal;
  * which nested calls of serialize() share. Nested calls of unserialize() share another table. While a call is
  * suspended, a call in another fiber would use the same table, and PHP could crash. While an __unserialize() method
  * runs, PHP holds a lock, and each new call gets a separate table. So hold() runs the code in the __unserialize()
- * method of this class. The calls end while PHP holds the lock, so PHP frees their own tables, not the global one.
+ * method of this class. Calls in this code also end under the lock. So PHP frees their own tables, not the global one.
  */
 final class SerializeLock
 {
@@ -28,7 +28,7 @@ final class SerializeLock
      * @return T
      *
      * @throws \LogicException while a Serializable::unserialize() method runs or is suspended. PHP then postpones
-     *     __unserialize() to the end of the outer call. Without the lock, references in the outer value would be wrong
+     *     __unserialize() to the end of unserialize(). To run $work without the lock would damage references there
      */
     public static function hold(\Closure $work): mixed
     {

@@ -20,9 +20,9 @@ use Spindle\Internal\Warnings;
  * Before each task, a worker writes the mark (offsets 0 to 7) and reads the clock. If it last read the limit (offset 16
  * or 24) more than LIMIT_CHECK_NANOSECONDS ago, it reads the limit again. To take tasks back, the pool writes the
  * limit, waits for more than LIMIT_CHECK_NANOSECONDS, and reads the mark. Suppose that the worker marks another task
- * after that, and has not read the new limit. Then the worker last read the limit more than LIMIT_CHECK_NANOSECONDS
- * ago. So the worker reads the limit again, and starts the task only if the task is before the new limit. A processor
- * makes its writes visible to other processors in less time than this wait.
+ * after this read, and does not know the new limit. Then the worker last read the limit before the wait, so more than
+ * LIMIT_CHECK_NANOSECONDS ago. So the worker rereads the limit, and starts the task only if the task is before it. A
+ * processor makes its writes visible to other processors in less time than this wait.
  *
  * Without ext-shmop there is no mark. In this case, a worker sends each result before it starts the next task. So the
  * pool knows which task ran when the worker died. Tasks are never taken back from such a worker.
@@ -158,7 +158,7 @@ final class SharedFlags
         usleep(self::TAKE_BACK_WAIT_MICROSECONDS);
 
         // While a worker sends results before a task, the mark names the previous task again. So the second count may
-        // be lower than the first count. The task may still start, because the limit is the first count.
+        // be lower than the first count. The task may still start, because the first count was written as the limit.
         return max($started, min($limit, $this->startedCount($batch, $limit)));
     }
 

@@ -56,7 +56,7 @@ final class SourceTokens
         return max($at, $this->partners[$at] ?? 0);
     }
 
-    /** Returns the first index from `$at` on, outside of brackets, of this character or token id; or the last index. */
+    /** Returns the first index of a character or token id, from `$at` on and outside of brackets; or the last index. */
     public function indexOf(int $at, string|int $what): int
     {
         for (; isset($this->tokens[$at]); ++$at) {

@@ -56,7 +56,7 @@ final class StreamDeadlock
         return null;
     }
 
-    /** @return array<int, MapRun> maps whose first open task has no worker, although a later generator has one */
+    /** @return array<int, MapRun> maps whose first task without outcome has no worker, but a later generator has one */
     private function blockedMaps(): array
     {
         $maps = [];

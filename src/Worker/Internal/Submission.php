@@ -12,7 +12,8 @@ final class Submission extends EncodedValue
     /** Exception of a cancellation. The task fails with this exception when it has ended or can no longer start. */
     public ?\Throwable $cancelled = null;
 
-    public bool $isWaiting = true;
+    /** Whether the task was never in a batch and was not withdrawn. A task in the {@see Backlog} is not new. */
+    public bool $isNew = true;
 
     /** @var (\Closure(): void)|null called when the task is over */
     public ?\Closure $onEnd = null;

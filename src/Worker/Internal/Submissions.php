@@ -8,7 +8,7 @@ use Amp\Cancellation;
 use Revolt\EventLoop;
 
 /** The tasks of a pool that were submitted one by one. */
-final class Submissions implements Source
+final class Submissions implements TaskSource
 {
     private readonly BatchSizing $sizing;
 
@@ -60,10 +60,10 @@ final class Submissions implements Source
     /** Makes a waiting task fail, and returns true. Returns false if the task was already in a batch. */
     public function withdraw(Submission $submission, \Throwable $reason): bool
     {
-        if (!$submission->isWaiting) {
+        if (!$submission->isNew) {
             return false;
         }
-        $submission->isWaiting = false; // take() skips the task later
+        $submission->isNew = false; // take() skips the task later
         if (--$this->waitingCount === 0) {
             $this->waiting = new \SplQueue();
         }
@@ -103,8 +103,8 @@ final class Submissions implements Source
         $tasks = [];
         while (\count($tasks) < $size) {
             $submission = $this->waiting->dequeue();
-            if ($submission->isWaiting) {
-                $submission->isWaiting = false;
+            if ($submission->isNew) {
+                $submission->isNew = false;
                 --$this->waitingCount;
                 $tasks[] = $submission;
             }

@@ -224,7 +224,7 @@ final class TaskCode
         return (new ClosureUnpacker())->unpack($sent);
     }
 
-    /** @param bool $ignoresVisibility true for a private or protected method: its class may submit such a method */
+    /** @param bool $ignoresVisibility true for a private or protected method, which code of its class has submitted */
     private static function method(string|object $class, string $name, bool $ignoresVisibility): \Closure
     {
         $task = [$class, $name];
@@ -240,7 +240,7 @@ final class TaskCode
             ?? throw self::missing('method ' . (\is_string($class) ? $class : $class::class) . "::{$name}()");
     }
 
-    /** Finds a method, even a private one of a parent class. method_exists() finds that one only for an object. */
+    /** Finds a method, even a private one of a parent class, which method_exists() finds only if it gets an object. */
     private static function reflect(string|object $class, string $name): ?\ReflectionMethod
     {
         try {

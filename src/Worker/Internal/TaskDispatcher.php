@@ -182,7 +182,6 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->add($run);
     }
 
-    /** Drops the unstarted tasks of a map() call. After $timeout seconds, ends the workers that still run its tasks. */
     public function abandon(MapRun $run, float $timeout): void
     {
         if (!$this->isInFork()) {
@@ -268,7 +267,7 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->end();
     }
 
-    /** Closes an unreferenced pool once submitted tasks and read generators end; kills it if the loop was replaced. */
+    /** Called when PHP destroys the pool. Ends workers after the submitted tasks; at once if the loop was replaced. */
     public function release(): void
     {
         if ($this->activity->isClosed) {

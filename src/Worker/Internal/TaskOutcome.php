@@ -97,7 +97,7 @@ final class TaskOutcome
         return TaskFailedException::threw($thrown, $original, $attempts, $key, $kind === WorkerProtocol::TASK_MISSING);
     }
 
-    /** Unserializes the exception. Returns null if this fails, because `$thrown` describes the failure completely. */
+    /** Unserializes the exception. Returns null if PHP cannot unserialize it. Then `$thrown` alone describes it. */
     private static function original(string $bytes, Thrown $thrown): ?\Throwable
     {
         try {

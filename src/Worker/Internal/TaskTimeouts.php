@@ -18,7 +18,7 @@ final class TaskTimeouts
     /** Nanoseconds after which a batch is assumed to contain a long task. The tasks after that task are taken back. */
     private const OVERDUE_NANOSECONDS = 3_000_000;
 
-    /** Seconds until the next check of the time limit if a worker is between two tasks, or sends a result or item. */
+    /** Seconds until the next check of the time limit while no task's time counts, such as between two tasks. */
     private const BETWEEN_TASKS_INTERVAL = 0.1;
 
     /** Seconds after which the pool checks whether a worker that has not begun its batch is suspended (SIGSTOP). */

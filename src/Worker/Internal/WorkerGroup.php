@@ -78,7 +78,7 @@ final class WorkerGroup implements ContextEvents
 
     /**
      * Returns whether the workers run as root and this process has changed its credentials since their start. If so,
-     * the workers must not get more tasks. Workers of another user may still run tasks submitted before the change.
+     * the workers must not get more tasks. Workers that do not run as root may still run tasks submitted earlier.
      */
     public function hasFormerPrivileges(): bool
     {
@@ -87,7 +87,7 @@ final class WorkerGroup implements ContextEvents
 
     /**
      * Returns whether a new worker would load other autoloader files than the workers of this group. The pool calls
-     * this method for each submission. It is fast if no autoloader is new, because ClassLoader then returns the same
+     * this method for each submission. If no autoloader is new, the call is fast, because ClassLoader returns the same
      * array again, and PHP compares no elements.
      */
     public function haveAutoloadersChanged(): bool
@@ -118,7 +118,6 @@ final class WorkerGroup implements ContextEvents
         return class_exists(ClassLoader::class, false) ? ClassLoader::getRegisteredLoaders() : [];
     }
 
-    /** @param bool $readsOutput whether to wait for the last output of tasks and pass it on */
     public function close(bool $readsOutput = false): void
     {
         if ($readsOutput) {

@@ -8,7 +8,7 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
-/** State of a worker in the pool. All times come from {@see hrtime()}: changes of the system clock have no effect. */
+/** State of a worker in the pool. Times are nanoseconds of {@see hrtime()}, which no change of the clock affects. */
 final class WorkerHandle
 {
     public const MAX_STDERR_BYTES = 8192;
@@ -59,7 +59,6 @@ final class WorkerHandle
 
     public int $outcomeCount = 0;
 
-    /** Time at which the worker became ready, in nanoseconds of {@see hrtime()}. */
     public int $readyAt = 0;
 
     public int $initialMemory = 0;
@@ -95,7 +94,6 @@ final class WorkerHandle
     public int $streamIndex = -1;
     public ?Batch $streamBatch = null;
 
-    /** Time at which the worker became idle, in nanoseconds of {@see hrtime()}. */
     public int $idleSince = 0;
 
     /** @var array<string> ids of the event loop's timers for this worker */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Decodes the items of a generator task that a worker runs, and acknowledges them to the worker. */
+/** Decodes the items of a generator task that a worker runs, and reports to the worker how many items were read. */
 final readonly class WorkerItems implements ItemSource
 {
     /** @param int $index position of the task in its batch */

@@ -109,7 +109,7 @@ final class Workers implements WorkerEvents
     }
 
     /**
-     * Starts a worker beyond the pool's size, to end a {@see StreamDeadlock}. Later, the pool stops the first idle one.
+     * Starts a worker beyond the pool's size, to end a {@see StreamDeadlock}. Later, the first idle worker is stopped.
      *
      * @return int id of the extra worker; if it was not started, no worker has this id
      */

@@ -10,8 +10,8 @@ use Revolt\EventLoop;
 use Spindle\Worker\Internal\Backlog;
 use Spindle\Worker\Internal\Batch;
 use Spindle\Worker\Internal\PoolEvents;
-use Spindle\Worker\Internal\Source;
 use Spindle\Worker\Internal\Submission;
+use Spindle\Worker\Internal\TaskSource;
 use Spindle\Worker\Internal\WorkerProtocol;
 
 use function Amp\delay;
@@ -288,7 +288,7 @@ final class BacklogTest extends TestCase
     }
 
     /** @param list<int|string|Submission> $tasks tasks, which are also their own keys */
-    private function batch(Source $source, array $tasks, int $first = 0): Batch
+    private function batch(TaskSource $source, array $tasks, int $first = 0): Batch
     {
         return new Batch($source, $first, $tasks, $tasks, false);
     }
@@ -306,9 +306,9 @@ final class BacklogTest extends TestCase
         return $submissions;
     }
 
-    private function source(bool $isLeft = false): Source
+    private function source(bool $isLeft = false): TaskSource
     {
-        $source = self::createStub(Source::class);
+        $source = self::createStub(TaskSource::class);
         $source->method('isAbandoned')->willReturn($isLeft);
         $source->method('failed')->willReturnCallback(function (Batch $batch, int $index, \Throwable $failure): void {
             $this->failed[] = [$batch->keys[$index], $failure->getMessage()];

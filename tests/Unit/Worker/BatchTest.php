@@ -8,7 +8,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Worker\Internal\Batch;
 use Spindle\Worker\Internal\BatchSizing;
 use Spindle\Worker\Internal\EncodedValue;
-use Spindle\Worker\Internal\Source;
+use Spindle\Worker\Internal\TaskSource;
 use Spindle\Worker\Internal\ValuePacking;
 use Spindle\Worker\Internal\WorkerProtocol;
 
@@ -94,9 +94,9 @@ final class BatchTest extends TestCase
         return new Batch($this->source($code), $first, array_values($tasks), array_keys($tasks), false);
     }
 
-    private function source(?string $code): Source
+    private function source(?string $code): TaskSource
     {
-        $source = self::createStub(Source::class);
+        $source = self::createStub(TaskSource::class);
         $source->method('code')->willReturn($code);
         $source->method('id')->willReturn(7);
         $source->method('sizing')->willReturn(new BatchSizing()); // a pace without any measurement

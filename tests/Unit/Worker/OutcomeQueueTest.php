@@ -7,7 +7,7 @@ namespace Spindle\Tests\Unit\Worker;
 use PHPUnit\Framework\TestCase;
 use Spindle\Worker\Internal\Batch;
 use Spindle\Worker\Internal\OutcomeQueue;
-use Spindle\Worker\Internal\Source;
+use Spindle\Worker\Internal\TaskSource;
 
 final class OutcomeQueueTest extends TestCase
 {
@@ -115,6 +115,6 @@ final class OutcomeQueueTest extends TestCase
         $numbers = range($first, $first + $count - 1);
         $keys = array_map(static fn(int $number): string => "key {$number}", $numbers);
 
-        return new Batch(self::createStub(Source::class), $first, $numbers, $keys, false, bytesEach: $bytesEach);
+        return new Batch(self::createStub(TaskSource::class), $first, $numbers, $keys, false, bytesEach: $bytesEach);
     }
 }

@@ -9,7 +9,7 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Worker\Internal\Batch;
 use Spindle\Worker\Internal\BatchSizing;
 use Spindle\Worker\Internal\Context;
-use Spindle\Worker\Internal\Source;
+use Spindle\Worker\Internal\TaskSource;
 use Spindle\Worker\Internal\WorkerEvents;
 use Spindle\Worker\Internal\WorkerGroup;
 use Spindle\Worker\Internal\WorkerHandle;
@@ -152,7 +152,7 @@ final class WorkerLifetimeTest extends TestCase
 
     private function batch(int $tasks): Batch
     {
-        $source = self::createStub(Source::class);
+        $source = self::createStub(TaskSource::class);
         $source->method('sizing')->willReturn(new BatchSizing());
 
         return new Batch($source, 0, array_fill(0, $tasks, 1), array_fill(0, $tasks, 1), false);

@@ -56,7 +56,7 @@ final class LoopCallbacks
 
     /**
      * Cancels timers and runs queued calls that the last task has left. A worker that has loaded Revolt calls this
-     * method after each task. Listing all identifiers is slow, so this method first checks $nextId and $queue.
+     * method after each task. To list all identifiers is slow, so this method first checks $nextId and $queue.
      */
     public function removeLeftovers(): void
     {

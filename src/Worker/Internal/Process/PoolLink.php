@@ -34,7 +34,7 @@ final class PoolLink implements FrameHandler
 
     private bool $isEnded = false;
 
-    /** First frame that the pool must send, as its answer to {@see greet()}; null unless this frame is expected. */
+    /** Pool's answer to {@see greet()}: the first frame that must arrive; null before greet() and after the answer. */
     private ?string $welcome = null;
 
     /** @param resource $socket a caller may wait for this stream only while {@see isBuffered()} returns false */

@@ -37,7 +37,7 @@ final class ResultBuffer
     private ValuePacking $packed;
     private bool $hasFailures = false;
 
-    /** @param int $maxResultBytes largest result, item or report; for an exception, at least SEND_THRESHOLD_BYTES */
+    /** @param int $maxResultBytes size limit of a result, item or report; an exception may have 256 KiB or this size */
     public function __construct(private readonly PoolLink $link, private readonly int $maxResultBytes)
     {
         $this->packed = new ValuePacking();

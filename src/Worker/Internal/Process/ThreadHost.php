@@ -13,7 +13,7 @@ use Spindle\Worker\Internal\WorkerProtocol;
  * The process whose threads are workers. The host loads no code of the application, and only starts and ends threads.
  * Each thread runs one worker. A Future of ext-parallel 1.2 may read freed memory, so this class gives each thread two
  * closures instead. The first runs the worker. When the first has ended in any way, the second reports this through a
- * socket. The closures have no scope, because a thread at its memory limit could not load the class.
+ * socket. The closures have no class scope, because a thread at its memory limit could not load this class.
  */
 final class ThreadHost
 {

@@ -228,16 +228,16 @@ final class Worker
     }
 
     /**
-     * Sends results, reads the limit, checks the memory. If the returned limit is `$index` or less, the batch ends.
+     * Called before the task `$index`: sends results if due, reads the limit again, checks the memory.
      *
-     * @return array{int, int, int} limit, the time at which the task starts, and the time of the next check
+     * @return array{int, int, int} limit: index of the first task that must not start; start of the task; next check
      */
     private function checkBefore(int $index, int $limit, int $now, int|float $startedAt, int $maxDelay): array
     {
         if ($index > 0) {
             $duration = (int) ($now - $startedAt);
             if ($duration > self::MIN_FORK_NANOSECONDS && $this->sharedMemory !== null && $this->lifecycle->isFork()) {
-                // The fork has changed the worker's mark. Until the next mark, all tasks of the batch count as started.
+                // As a fork, this process has changed the worker's mark. So all tasks count as started for now.
                 shmop_write($this->sharedMemory, self::ALL_STARTED, 0);
             }
             $this->recordDuration($duration);
@@ -301,7 +301,7 @@ final class Worker
     /**
      * Erases the start time, releases the result or exception, restores the initial state, and sends results if due.
      *
-     * @param int|null $maxDelay as in {@see runTasks()}; null after the last task
+     * @param int|null $maxDelay see {@see runTasks()}; null after the last task, because the results are sent anyway
      * @param-out null $value
      * @param-out null $thrown
      */

@@ -31,6 +31,7 @@ final class WorkerLifecycle
     /** Current activity. In RUNNING_OWN_CODE (Spindle's code), SIGTERM takes effect at the next {@see setState()}. */
     public int $state = self::WAITING_FOR_FRAME;
 
+    /** Whether the worker is receiving or decoding tasks, so that their size may be the cause of a lack of memory. */
     public bool $isReceiving = false;
 
     /** Memory in bytes before the worker began to receive the current frame. */
@@ -169,7 +170,7 @@ final class WorkerLifecycle
         return (($buffer['flags'] ?? 0) & \PHP_OUTPUT_HANDLER_DISABLED) !== 0;
     }
 
-    /** Sets the state after a task threw. In a fork that the task made, rethrows the exception, and PHP reports it. */
+    /** Sets the state after a task threw. In a fork that the task made, rethrows, so that PHP reports the exception. */
     public function handleFailure(\Throwable $thrown): void
     {
         if (getmypid() !== $this->pid) {

@@ -5,7 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 /** Provides tasks and receives their outcomes. A source is one map() call, or all submitted tasks of a pool. */
-interface Source
+interface TaskSource
 {
     public function sizing(): BatchSizing;
 
@@ -37,6 +37,6 @@ interface Source
 
     public function close(): void;
 
-    /** Fails submitted tasks that no worker has received. Ends a map() call; its tasks get no further outcomes. */
+    /** Fails submitted tasks that no worker has; or ends a map() call, which then ignores further outcomes. */
     public function abort(\Throwable $reason): void;
 }
