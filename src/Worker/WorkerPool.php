@@ -86,7 +86,7 @@ final class WorkerPool implements Executor, Statistics
     public function __destruct()
     {
         if (!$this->dispatcher->isInFork()) {
-            $this->dispatcher->release();
+            $this->dispatcher->poolDestroyed();
         }
     }
 

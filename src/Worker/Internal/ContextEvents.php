@@ -23,6 +23,6 @@ interface ContextEvents
     /** Called when all workers have ended, because the process that starts them has ended. `$how` describes its end. */
     public function onLost(string $how): void;
 
-    /** Called when PHP destroys a {@see ProcessContext} that is still in use, see {@see WorkerEvents::destroyed()}. */
+    /** Called when PHP destroys a {@see ProcessContext} that is in use, see {@see WorkerEvents::partDestroyed()}. */
     public function onDestroyed(): void;
 }

@@ -17,9 +17,10 @@ final class MapInput implements InputConsumer
     /** When the arguments of a batch have this many bytes, no more tasks are added to the batch. */
     private const MAX_BATCH_BYTES = 1 << 18;
 
-    public int $pulledCount = 0;
+    /** Number of tasks that are or were in a batch, and bytes of their arguments. Only this class writes these two. */
+    public int $batchedCount = 0;
 
-    public float $pulledBytes = 0.0;
+    public float $batchedBytes = 0.0;
 
     /** Number of values in the input; PHP_INT_MAX if it is unknown. */
     private readonly int $valueCount;
@@ -67,7 +68,7 @@ final class MapInput implements InputConsumer
 
         return $this->pump->isOver || !$this->run->hasRoom()
             ? $readyCount + ($this->tasks === [] ? 0 : 1)
-            : $readyCount + max(0, $this->valueCount - $this->pulledCount);
+            : $readyCount + max(0, $this->valueCount - $this->batchedCount);
     }
 
     public function take(int $maxTasks): ?Batch
@@ -181,15 +182,15 @@ final class MapInput implements InputConsumer
         $count = \count($this->tasks);
         $this->readyBatch = new Batch(
             $this->run,
-            $this->pulledCount,
+            $this->batchedCount,
             $this->tasks,
             $this->keys,
             $this->packed,
             bytesEach: $this->taskBytes / $count,
             integers: $this->integers,
         );
-        $this->pulledCount += $count;
-        $this->pulledBytes += $this->taskBytes;
+        $this->batchedCount += $count;
+        $this->batchedBytes += $this->taskBytes;
         $this->tasks = $this->keys = [];
         $this->packed = false;
         $this->integers = true;

@@ -233,8 +233,8 @@ final class MapRun implements TaskSource
         }
         $window = max(self::MIN_WINDOW_TASKS, self::BATCHES_AHEAD * $this->dispatcher->size() * $this->sizing->size);
 
-        return $this->input->pulledCount - $this->deliveredCount < $window
-            && $this->queue->bytes + $this->input->pulledBytes - $this->deliveredBytes < OutcomeQueue::MAX_BYTES;
+        return $this->input->batchedCount - $this->deliveredCount < $window
+            && $this->queue->bytes + $this->input->batchedBytes - $this->deliveredBytes < OutcomeQueue::MAX_BYTES;
     }
 
     /** Called when values were read from the input, or its end was reached. */
@@ -289,7 +289,7 @@ final class MapRun implements TaskSource
     {
         return $this->abandoned
             ? $this->finished
-            : $this->input->isOver() && $this->settledCount === $this->input->pulledCount;
+            : $this->input->isOver() && $this->settledCount === $this->input->batchedCount;
     }
 
     public function finish(): void

@@ -199,7 +199,7 @@ final class OutcomeHandler
     }
 
     /**
-     * Retries a task that threw, ended too late, or returned a value that can't be serialized. If the task gets no
+     * Handles a task that threw, ended too late, or returned a value that can't be serialized. If the task gets no
      * further attempt, the failure becomes its outcome, and the original exception is unserialized. Unserializing may
      * run code of the exception's class, and this code may use the pool or suspend its fiber. So a later callback of
      * the event loop unserializes the exception, after the pool has marked the worker as free.

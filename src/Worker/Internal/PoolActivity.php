@@ -27,7 +27,7 @@ final class PoolActivity
     private array $sources;
 
     /** Whether the pool object was destroyed while tasks were open. */
-    private bool $released = false;
+    private bool $isPoolDestroyed = false;
 
     /** Whether the pool refuses new tasks. Only this class writes this property. */
     public bool $isClosed = false;
@@ -159,9 +159,9 @@ final class PoolActivity
     }
 
     /** Called for a pool that PHP destroys. Refuses new tasks, and keeps this object alive until all tasks end. */
-    public function release(): void
+    public function closeForDestroyedPool(): void
     {
-        $this->isClosed = $this->closing = $this->released = true;
+        $this->isClosed = $this->closing = $this->isPoolDestroyed = true;
         $this->updateLoopReference();
     }
 
@@ -200,7 +200,7 @@ final class PoolActivity
             return;
         }
         $this->stopping = true;
-        if ($this->released) {
+        if ($this->isPoolDestroyed) {
             $this->workers->close(true); // immediately, because the event loop may never run again
             $this->end();
 

@@ -26,8 +26,8 @@ interface PoolEvents
     /** Called when the reader of a generator task has released the generator before its end. */
     public function streamReleased(WorkerHandle $worker, Batch $batch, int $index): void;
 
-    /** Called when PHP destroys a part of the pool, see {@see WorkerEvents::destroyed()}. */
-    public function destroyed(): void;
+    /** Called when PHP destroys a part of the pool, see {@see WorkerEvents::partDestroyed()}. */
+    public function partDestroyed(): void;
 
     /** Called in a fork of the pool's process, if the fork runs the event loop while tasks have no outcome. */
     public function failInFork(): void;

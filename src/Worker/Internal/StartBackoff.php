@@ -25,7 +25,6 @@ final class StartBackoff
      */
     public int $failureCount = 0;
 
-    /** Time of the last failure, in nanoseconds of {@see hrtime()}. */
     private int $failedAt = 0;
 
     /** Number of workers in a row that exited before they were ready. Reset when a worker becomes ready. */

@@ -268,18 +268,18 @@ final class TaskDispatcher implements PoolEvents
     }
 
     /** Called when PHP destroys the pool. Ends workers after the submitted tasks; at once if the loop was replaced. */
-    public function release(): void
+    public function poolDestroyed(): void
     {
         if ($this->activity->isClosed) {
             return;
         }
         $isInUse = !$this->activity->isInOtherLoop()
             && ($this->submissions->openCount > 0 || $this->workers->hasReader());
-        $isInUse ? $this->activity->release() : $this->kill(true, ExecutorClosedException::destroyed());
+        $isInUse ? $this->activity->closeForDestroyedPool() : $this->kill(true, ExecutorClosedException::destroyed());
     }
 
     /** Fails all tasks. Otherwise a destructor that PHP calls later would wait for a task that has no worker. */
-    public function destroyed(): void
+    public function partDestroyed(): void
     {
         if (!$this->isInFork()) {
             $this->submissions->ignoresFailures = true;
@@ -416,7 +416,7 @@ final class TaskDispatcher implements PoolEvents
     public function streamReleased(WorkerHandle $worker, Batch $batch, int $index): void
     {
         if (!$this->isInFork()) {
-            $this->unwanted->release($worker, $batch, $index);
+            $this->unwanted->endReleased($worker, $batch, $index);
         }
     }
 

@@ -85,7 +85,7 @@ final class UnwantedTasks
     }
 
     /** Ends a generator task that the caller has released, if the task still runs after {@see TIMEOUT} seconds. */
-    public function release(WorkerHandle $worker, Batch $batch, int $index): void
+    public function endReleased(WorkerHandle $worker, Batch $batch, int $index): void
     {
         if ($worker->firstBatch() === $batch) {
             $this->endLater($worker, $batch, $index, null);

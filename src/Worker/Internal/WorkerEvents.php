@@ -26,5 +26,5 @@ interface WorkerEvents
      * Called when PHP destroys the object of a process or connection that the pool still uses. PHP does this at the
      * end of the script. Destructors of the application may run after that, and may use the pool.
      */
-    public function destroyed(): void;
+    public function partDestroyed(): void;
 }

@@ -163,6 +163,6 @@ final class WorkerGroup implements ContextEvents
 
     public function onDestroyed(): void
     {
-        $this->events->destroyed();
+        $this->events->partDestroyed();
     }
 }

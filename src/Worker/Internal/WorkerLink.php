@@ -51,7 +51,7 @@ final class WorkerLink implements FrameHandler
 
     private readonly OwnLoop $loop;
 
-    /** @var (\Closure(): void)|null called when PHP destroys the open link, see {@see WorkerEvents::destroyed()} */
+    /** @var (\Closure(): void)|null called when PHP destroys the open link, see {@see WorkerEvents::partDestroyed()} */
     public ?\Closure $onDestroyed = null;
 
     /** @param resource $stream */

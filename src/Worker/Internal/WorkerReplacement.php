@@ -7,7 +7,7 @@ namespace Spindle\Worker\Internal;
 use Spindle\Worker\WorkerStartException;
 
 /**
- * Replaces the workers of a pool by new ones when the user, groups or autoloaders of this process have changed.
+ * Replaces a pool's workers when the credentials (user, groups, root directory) or autoloaders of this process changed.
  * Running tasks finish. Other tasks move to the new workers, or fail if the new workers could have more privileges.
  */
 final class WorkerReplacement

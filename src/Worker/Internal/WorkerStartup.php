@@ -80,7 +80,7 @@ final class WorkerStartup
                 => $weak->get()?->onGreeted($link, $type, $id, $greeting),
             static fn(string $why) => $weak->get()?->failAll(WorkerStartException::impossible($why)),
         );
-        $listener->onDestroyed = static fn() => $weak->get()?->events->destroyed();
+        $listener->onDestroyed = static fn() => $weak->get()?->events->partDestroyed();
 
         return $listener;
     }

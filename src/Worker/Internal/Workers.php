@@ -251,9 +251,9 @@ final class Workers implements WorkerEvents
         ++$this->endingCount;
     }
 
-    public function destroyed(): void
+    public function partDestroyed(): void
     {
-        $this->pool->destroyed();
+        $this->pool->partDestroyed();
     }
 
     private function becameReady(WorkerHandle $worker, string $payload): void
