@@ -16,7 +16,7 @@ enum SerializationKind
     case SerializableInterface;
     case Date;
     case ProcessBound; // the class uses NotCopyable: its objects belong to this process
-    case Emptied;
+    case Emptied; // the objects lose their contents: see EMPTIED_CLASSES
 
     /**
      * PHP classes whose objects lose their contents in serialize() without an error. PHP 8.5 serializes heaps, but an

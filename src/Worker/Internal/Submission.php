@@ -15,7 +15,7 @@ final class Submission extends EncodedValue
     /** Whether the task was never in a batch and was not withdrawn. A task in the {@see Backlog} is not new. */
     public bool $isNew = true;
 
-    /** @var (\Closure(): void)|null called when the task is over */
+    /** @var (\Closure(): void)|null called when {@see isOver()} becomes true */
     public ?\Closure $onEnd = null;
 
     private bool $isStreaming = false;

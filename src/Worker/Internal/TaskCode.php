@@ -121,7 +121,7 @@ final class TaskCode
         throw self::missing("class {$class}");
     }
 
-    /** Returns whether {@see missing()} created the exception with this class and message: a worker lacks code. */
+    /** Returns whether {@see missing()} created the exception with this class and message, so a worker lacks code. */
     public static function isMissing(string $class, string $message): bool
     {
         return $class === \UnexpectedValueException::class && str_starts_with($message, self::MISSING_PREFIX);

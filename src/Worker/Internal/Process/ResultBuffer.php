@@ -22,7 +22,7 @@ final class ResultBuffer
 
     public bool $areIntegers = true;
 
-    public bool $isFull = false;
+    public bool $isFull = false; // then the results are sent after the current task
 
     public int $batch = 0;
 
@@ -37,7 +37,7 @@ final class ResultBuffer
     private ValuePacking $packed;
     private bool $hasFailures = false;
 
-    /** @param int $maxResultBytes size limit of a result, item or report; an exception may have 256 KiB or this size */
+    /** @param int $maxResultBytes limit of a result, item or report; the limit of an exception is 256 KiB or more */
     public function __construct(private readonly PoolLink $link, private readonly int $maxResultBytes)
     {
         $this->packed = new ValuePacking();

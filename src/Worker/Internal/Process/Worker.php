@@ -43,7 +43,7 @@ final class Worker
     private int $initialMemory = 0;
     private ?InitialState $state = null;
 
-    /** Removes callbacks that tasks leave in the event loop; null until the loop is loaded. */
+    /** Removes callbacks that tasks leave in the event loop; null until this process has loaded Revolt. */
     private ?LoopCallbacks $loop = null;
 
     /** Longest string that is a plain result. A longer string is packed, or refused because of maxResultBytes. */

@@ -44,7 +44,7 @@ final class WorkerLifecycle
 
     private bool $hasSharedMemory = false;
 
-    private bool $terminating = false;
+    private bool $terminating = false; // SIGTERM has arrived during RUNNING_OWN_CODE
 
     /** Whether the worker ends after the running task. Set by SIGTERM if the task has obtained its Cancellation. */
     private bool $endsAfterTask = false;
