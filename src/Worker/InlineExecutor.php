@@ -80,8 +80,8 @@ final class InlineExecutor implements Executor
     }
 
     /**
-     * Makes futures of tasks, loops over results and generators of tasks fail with ExecutorClosedException. Tasks that
-     * have not started never start. A running task gets a cancellation request, but continues to its end.
+     * Refuses new tasks. Futures and generators of open tasks, and map() calls, fail with ExecutorClosedException.
+     * Tasks that have not started never start. A running task gets a cancellation request, but continues to its end.
      */
     public function kill(): void
     {

@@ -13,9 +13,9 @@ use Spindle\Internal\WeakTimer;
  * Limits the bytes of large results that this process receives at one time: {@see WorkerPoolOptions::$resultBudget}.
  *
  * If more than 64 KiB of a worker's result are unread, the pool reads these bytes only when they fit into the rest of
- * the budget. While nothing of the budget is used, a result of any size fits. The bytes are used until the pool has
- * received the result. An item of a generator task that has at least 1 MiB uses the budget until the caller takes the
- * item. An application can use its bytes for longer with {@see forceAcquire()}.
+ * the budget. While no part of the budget is used, a result of any size fits. The bytes count as used until the pool
+ * has received the result, or until the caller takes the item if it is an item of a generator task with at least 1 MiB.
+ * An application can count bytes for longer with {@see forceAcquire()}.
  */
 final class ResultBudget
 {

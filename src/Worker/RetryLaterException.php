@@ -12,7 +12,7 @@ use Spindle\SpindleException;
  *
  * A {@see WorkerPool} with retries, and the agents of a {@see \Spindle\Remote\RemoteExecutor}, run the task again after
  * the delay. This counts neither as an attempt nor as a failure. Other executors, and pools without retries, report the
- * exception to the caller. If a generator task throws it, pools report it, too, and agents after the first item.
+ * exception to the caller. For a generator task, pools always report it, and agents report it after the first item.
  *
  * A task can be postponed any number of times within MAX_TOTAL_SECONDS of its first RetryLaterException. After that,
  * the exception counts as a failed attempt, so the retry policy decides. The next attempt waits for at least $seconds.

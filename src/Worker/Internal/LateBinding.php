@@ -9,8 +9,8 @@ use Spindle\Internal\Warnings;
 /**
  * Finds code of a closure that depends on the class that `static` means (late static binding). A worker binds a closure
  * that it receives to the class whose code contains the closure. So in the worker, `static` means that class, even if
- * `static` meant a subclass in the pool's process. In a call of `self::run()` or `parent::run()`, `static` in run()
- * means the same class as in the caller. So the code of run() is read, too.
+ * `static` meant a subclass in the pool's process. In a forwarding call, such as `self::run()` or
+ * `parent::run()`, `static` in run() means the same class as in the caller. So the code of run() is read, too.
  */
 final class LateBinding
 {

@@ -35,9 +35,9 @@ final class PoolActivity
     /** Whether {@see stopIfSettled()} has begun to stop the workers. */
     private bool $stopping = false;
 
-    private bool $ended = false;
+    private bool $ended = false; // end() was called
 
-    private bool $closing = false;
+    private bool $closing = false; // the workers stop after the last open task
 
     private readonly FiberQueue $fibersInClose;
 

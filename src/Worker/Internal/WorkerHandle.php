@@ -42,7 +42,7 @@ final class WorkerHandle
     /** Whether the worker gets no more batches, because {@see stop()} or {@see end()} was called. */
     public bool $isEnding = false;
 
-    public bool $stopping = false;
+    public bool $stopping = false; // STOP was sent
 
     /** @var (\Closure(Batch, int): \Throwable)|null set by {@see end()}; creates the exception of the running task */
     public ?\Closure $createKillFailure = null;

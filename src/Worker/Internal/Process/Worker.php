@@ -41,7 +41,7 @@ final class Worker
     private ?TaskContext $context = null;
 
     private int $initialMemory = 0;
-    private ?InitialState $state = null;
+    private ?InitialState $initialState = null;
 
     /** Removes callbacks that tasks leave in the event loop; null until this process has loaded Revolt. */
     private ?LoopCallbacks $loop = null;
@@ -97,7 +97,7 @@ final class Worker
 
     public function work(): void
     {
-        $this->state = $this->restoresState ? new InitialState($this->isThread) : null;
+        $this->initialState = $this->restoresState ? new InitialState($this->isThread) : null;
         $this->loop = LoopCallbacks::find(true);
         $this->initialMemory = memory_get_usage();
         $this->link->send(WorkerProtocol::READY, 0, pack('P', $this->initialMemory));
@@ -182,7 +182,7 @@ final class Worker
         $sharedMemory = $this->sharedMemory;
         $isPlain = $code !== 0 && $kinds === '';
         // If true, finishTask() runs after each task. If false, the loop only adds the results, which is faster.
-        $checksEach = !$isPlain || $this->clock !== null || $maxDelay === 0 || $this->state !== null;
+        $checksEach = !$isPlain || $this->clock !== null || $maxDelay === 0 || $this->initialState !== null;
         $values = &$this->results->values; // a reference: if a task ends the process, reportExit() sends the results
         $cancellation = &$this->lifecycle->cancellation;
         $startedAt = $this->results->flushedAt;
@@ -321,7 +321,7 @@ final class Worker
         } catch (\Throwable $late) { // @phpstan-ignore catch.neverThrown (a destructor may)
             error_log("A value that a task left behind threw in its destructor: {$late}");
         }
-        $this->state?->restore();
+        $this->initialState?->restore();
         if ($maxDelay !== null && ($maxDelay === 0 || $this->results->isFull)) {
             $this->recordDuration((int) (hrtime(true) - $startedAt));
             $this->lifecycle->flush(0);
