@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Postgres;
 
-/** The loop was too slow, and notifications were dropped. Reload the data that they are about. */
+/** The loop over listenShared() was too slow, so notifications were dropped. Reload the data that they are about. */
 final readonly class NotificationsDropped
 {
     /**

@@ -111,7 +111,7 @@ final class PostgresConnection implements Lifecycle, PostgresLink
         return $this->connectionSession->session->backendPid();
     }
 
-    /** Whether the connection accepts no calls, because it was closed, killed or lost. */
+    /** Returns whether the connection accepts no calls, because it was closed, killed or lost. */
     public function isClosed(): bool
     {
         return $this->connectionSession->isClosed();

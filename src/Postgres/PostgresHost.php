@@ -67,13 +67,13 @@ final readonly class PostgresHost implements \Stringable
         return new self($part[1] ?? $part[2] ?? '', (int) ($part[3] ?? self::DEFAULT_PORT));
     }
 
-    /** Whether the host is the folder of a Unix socket, and no address replaces the socket. */
+    /** Returns whether the host is the folder of a Unix socket, and no address replaces the socket. */
     public function isSocket(): bool
     {
         return $this->address === null && str_starts_with($this->host, '/');
     }
 
-    /** Whether the host is certainly this machine: a Unix socket, "localhost", or a loopback address. */
+    /** Returns whether the host is certainly this machine: a Unix socket, "localhost", or a loopback address. */
     public function isLocal(): bool
     {
         $address = $this->address ?? $this->host;

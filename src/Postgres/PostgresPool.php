@@ -51,7 +51,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
 
     private readonly PostgresPoolOptions $poolOptions;
 
-    /** Event loop of {@see $sessions}, so that {@see query()} compares it with one call for each statement. */
+    /** Event loop of {@see $sessions}. {@see query()} compares it with the current one, by a single call. */
     private Driver $loop;
 
     private SessionPool $sessions;
@@ -257,7 +257,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         return $this->sessions->statistics();
     }
 
-    /** Whether the pool accepts no calls, because it was closed or killed. */
+    /** Returns whether the pool accepts no calls, because it was closed or killed. */
     public function isClosed(): bool
     {
         return $this->sessions->isClosed;
@@ -298,7 +298,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
         $this->pool()->kill();
     }
 
-    /** Returns the sessions of this event loop. After EventLoop::setDriver(), kills those of the earlier loop. */
+    /** Returns the sessions of the current event loop. After EventLoop::setDriver(), kills the earlier sessions. */
     private function pool(): SessionPool
     {
         $earlier = $this->sessions;

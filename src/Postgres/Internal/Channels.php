@@ -6,7 +6,7 @@ namespace Spindle\Postgres\Internal;
 
 use Spindle\Postgres\QueryException;
 
-/** The channels to which a {@see Listening} listens. They may change while it listens. */
+/** The channels to which a {@see Listening} listens, and how many readers each channel has. Both can change. */
 final class Channels
 {
     /** Maximum bytes of a channel's name, unless the server was built with another NAMEDATALEN. */
@@ -18,11 +18,11 @@ final class Channels
     /** @var (\Closure(string, QueryException): void)|null called if the server refuses a channel; null to throw */
     public ?\Closure $onRefused = null;
 
-    /** Time by hrtime(). The notifications that {@see Listening} took last arrived at this machine after this time. */
+    /** Time by hrtime(). The notifications that {@see Listening} yields now arrived at this machine after this time. */
     public int $takenSince = 0;
 
-    /** @var array<array-key, int> number of loops by channel. PHP turns a name such as "42" into an integer */
-    private array $loopCounts = [];
+    /** @var array<array-key, int> number of readers by channel. PHP turns a name such as "42" into an integer */
+    private array $readerCounts = [];
 
     /** @param list<string> $names */
     public static function check(array $names): void
@@ -48,7 +48,7 @@ final class Channels
     public function add(array $names): void
     {
         foreach ($names as $name) {
-            $this->loopCounts[$name] = ($this->loopCounts[$name] ?? 0) + 1;
+            $this->readerCounts[$name] = ($this->readerCounts[$name] ?? 0) + 1;
         }
         $this->onChange === null ? null : ($this->onChange)();
     }
@@ -57,8 +57,8 @@ final class Channels
     public function remove(array $names): void
     {
         foreach ($names as $name) {
-            if (--$this->loopCounts[$name] === 0) {
-                unset($this->loopCounts[$name]);
+            if (--$this->readerCounts[$name] === 0) {
+                unset($this->readerCounts[$name]);
             }
         }
         $this->onChange === null ? null : ($this->onChange)();
@@ -67,15 +67,15 @@ final class Channels
     /**
      * @param array<array-key, true> $listened channels as keys
      *
-     * @return array<array-key, true> the listened channels that have a loop
+     * @return array<array-key, true> the channels of `$listened` that have a reader
      */
-    public function withLoops(array $listened): array
+    public function withReaders(array $listened): array
     {
-        return array_intersect_key($listened, $this->loopCounts);
+        return array_intersect_key($listened, $this->readerCounts);
     }
 
     /**
-     * Returns the channels that the session must add (true) or drop (false) to listen to exactly those with a loop.
+     * Returns the channels that the session must add (true) or drop (false) to listen to exactly those with a reader.
      *
      * @param array<array-key, true> $listened channels to which the session listens, as keys
      *
@@ -83,11 +83,11 @@ final class Channels
      */
     public function changes(array $listened): array
     {
-        return array_fill_keys(array_keys(array_diff_key($this->loopCounts, $listened)), true)
-            + array_fill_keys(array_keys(array_diff_key($listened, $this->loopCounts)), false);
+        return array_fill_keys(array_keys(array_diff_key($this->readerCounts, $listened)), true)
+            + array_fill_keys(array_keys(array_diff_key($listened, $this->readerCounts)), false);
     }
 
-    /** Ends the loops over a channel that the server refuses. Throws the reason if {@see $onRefused} is null. */
+    /** Ends the readers of a channel that the server refuses. Throws the reason if {@see $onRefused} is null. */
     public function refuse(string $name, QueryException $reason): void
     {
         $this->onRefused === null ? throw $reason : ($this->onRefused)($name, $reason);

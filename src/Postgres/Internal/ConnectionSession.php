@@ -263,7 +263,7 @@ final class ConnectionSession implements SessionLender
         try {
             $this->lock(null, static fn() => null);
         } catch (ConnectionClosedException|ConnectionLostException) {
-            // The session has ended, so the other calls fail, too. The caller finds the end with its next statement.
+            // The session has ended, so the earlier calls have failed. The next statement of the caller fails, too.
         } catch (\LogicException) {
             $this->session->stop();
             $this->ensureSameProcess();

@@ -8,7 +8,7 @@ use Amp\Cancellation;
 use Spindle\Internal\Async\CurrentFunction;
 use Spindle\Internal\Async\FiberQueue;
 
-/** A mutex for fibers, first come first served. acquire() throws if the calling function is known to hold it. */
+/** A mutex for fibers, first come first served. acquire() throws if the {@see CurrentFunction} holds the mutex. */
 final class FairMutex
 {
     /** Only this class writes the property. */
@@ -63,7 +63,7 @@ final class FairMutex
         return $this->isLocked && $this->holder?->get() === CurrentFunction::identity();
     }
 
-    /** Declares that any fiber may release the mutex. Then acquire() waits even in the fiber that locked the mutex. */
+    /** Declares that any fiber may release the mutex. Then acquire() waits even in the function that locked it. */
     public function forgetHolder(): void
     {
         $this->holder = null;

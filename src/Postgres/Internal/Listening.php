@@ -32,19 +32,19 @@ final class Listening
     /** Seconds between two reads. A longer interval would make {@see Reconnected::$since} earlier than necessary. */
     private const READ_INTERVAL = 1.0;
 
-    /** Maximum seconds before an attempt. A session that has lived longer is replaced immediately. */
+    /** Maximum seconds of the pause before an attempt. A session that has lived longer is replaced immediately. */
     private const MAX_PAUSE = 5.0;
 
     /** @var list<Notification> notifications that are not read yet */
     private array $pending = [];
 
-    /** Time, by hrtime(), at which no notification was pending, neither here nor in the buffers of this machine. */
+    /** Time by hrtime(). All pending notifications arrived at this machine after this time. */
     private int $pendingSince = 0;
 
     /** Whether each LISTEN was answered. Before that, receiving must not pause, because the answers must be read. */
     private bool $isAnswered = false;
 
-    /** @var array<array-key, true> channels to which the server has let the last session listen, as keys */
+    /** @var array<array-key, true> channels, as keys, for which the last session's LISTEN has succeeded */
     private array $listened = [];
 
     /** The session in which {@see followChannels()} runs. */
@@ -77,14 +77,14 @@ final class Listening
     /** Number of attempts to replace a session since the last session that lived longer than {@see MAX_PAUSE}. */
     private int $attempts = 0;
 
-    private readonly Backoff $pause;
+    private readonly Backoff $backoff;
 
     private function __construct(
         private readonly SessionFactory $sessionFactory,
         private readonly Channels $channels,
         private readonly Cancellation $cancellation,
     ) {
-        $this->pause = new Backoff(delay: 0.05, factor: 2.0, maxDelay: self::MAX_PAUSE, jitter: 0.5);
+        $this->backoff = new Backoff(delay: 0.05, factor: 2.0, maxDelay: self::MAX_PAUSE, jitter: 0.5);
         $this->changed = new Condition();
         $this->loop = new OwnLoop();
     }
@@ -110,7 +110,7 @@ final class Listening
     }
 
     /**
-     * Does the same as {@see to()} for channels that may change during the loop.
+     * Does the same as {@see to()}, for channels that may change until the generator ends.
      *
      * @return \Generator<int, Notification|Reconnected>
      */
@@ -182,7 +182,7 @@ final class Listening
         );
         $this->reconnected = $this->workedAt = null;
         $this->isAnswered = false;
-        $this->listened = $this->channels->withLoops($this->listened);
+        $this->listened = $this->channels->withReaders($this->listened);
         if ($this->listened !== []) {
             $this->execute($session, $this->listened);
         }
@@ -199,7 +199,7 @@ final class Listening
     {
         $session = $this->session;
         if ($session === null || !$this->isAnswered) {
-            return; // open() is going to follow the change
+            return; // open() sends this change later: it calls followChannels()
         }
         async($this->followChannels(...), $session)->catch(function (\Throwable $failure) use ($session): void {
             if ($session === $this->session && $session->isOpen()) {
@@ -295,7 +295,7 @@ final class Listening
         }
         for (;; ++$this->attempts) {
             if ($this->attempts > 0) {
-                (new Condition())->waitFor($this->pause->after($this->attempts), $this->cancellation);
+                (new Condition())->waitFor($this->backoff->after($this->attempts), $this->cancellation);
             }
             try {
                 $this->open();
@@ -332,7 +332,7 @@ final class Listening
         return $taken;
     }
 
-    /** The answer to the ping follows all notifications that the server has sent during the pause. */
+    /** Pings the server. The answer arrives after all notifications that the server has sent during the pause. */
     private function pingAfterPause(PipelinedSession $session): void
     {
         $startedAt = (int) hrtime(true);

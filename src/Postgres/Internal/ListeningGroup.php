@@ -13,13 +13,13 @@ use Spindle\Postgres\Reconnected;
 
 use function Amp\async;
 
-/** Loops that share a session, from the first loop until the last one has ended. */
+/** Readers that share the session of one {@see Listening}. When no reader is left, the session is closed. */
 final class ListeningGroup
 {
-    /** Number of events that are passed on before the loops get time to read them. */
+    /** Maximum number of events that are passed on before the fibers of the readers run. */
     private const MAX_AT_ONCE = 100;
 
-    /** Number of loops that end in one turn of the event loop: {@see FiberQueue::MAX_RESUMED_AT_ONCE}. */
+    /** Maximum number of readers that end in one turn of the event loop: {@see FiberQueue::MAX_RESUMED_AT_ONCE}. */
     private const MAX_ENDED_AT_ONCE = 64;
 
     /** @var array<int, NotificationReader> by object id */
@@ -49,7 +49,7 @@ final class ListeningGroup
             => $weak->get()?->refuse($channel, $failure);
     }
 
-    /** Returns whether no loop can join. A fork can't use the session of the process that it was forked from. */
+    /** Returns whether no further reader can join. A fork can't use the session of its parent process. */
     public function hasEnded(): bool
     {
         return $this->end->isCancelled() || $this->ownerPid !== getmypid();

@@ -10,10 +10,10 @@ use Spindle\Postgres\Notification;
 use Spindle\Postgres\NotificationsDropped;
 use Spindle\Postgres\Reconnected;
 
-/** The events that one loop over {@see SharedListening::listen()} has not read yet. */
+/** The events that one foreach loop over {@see SharedListening::listen()} has not read yet. */
 final class NotificationReader
 {
-    /** Number of unread events at which further events are dropped until the loop reads. */
+    /** Number of unread events at which further events are dropped until {@see take()} is called. */
     private const MAX_UNREAD = 1_000;
 
     /** @var list<Notification|Reconnected> */
@@ -65,7 +65,7 @@ final class NotificationReader
     /**
      * Suspends until events are available, and returns them.
      *
-     * @return list<Notification|Reconnected|NotificationsDropped> empty at the end
+     * @return list<Notification|Reconnected|NotificationsDropped> empty after {@see end()} without a failure
      */
     public function take(?Cancellation $cancellation): array
     {

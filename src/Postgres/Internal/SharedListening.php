@@ -11,7 +11,7 @@ use Spindle\Postgres\NotificationsDropped;
 use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\Reconnected;
 
-/** Passes the notifications of one session to any number of loops. The session is open while there is a loop. */
+/** Passes the notifications of one session to any number of foreach loops. The session is open during these loops. */
 final class SharedListening
 {
     private ?ListeningGroup $group = null;

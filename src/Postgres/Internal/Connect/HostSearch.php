@@ -153,15 +153,15 @@ final class HostSearch
 
     /**
      * @param list<\Closure(Deadline, ?DeferredCancellation): void> $searches A search returns when it has found a
-     *     session or has failed. A search throws to cancel all later searches, for example after a failed login. While
-     *     a search still waits for earlier addresses of its host, it cancels its second argument instead of throwing
-     * @param DeferredCancellation|null $later second argument of the search that makes this call; cancels the searches
-     *     that follow it in the outer tryAll()
+     *     session or has failed. To cancel all later searches, for example after a failed login, a search throws. A
+     *     search of a host can't throw while earlier addresses are tried, so it cancels its second argument instead
+     * @param DeferredCancellation|null $outer cancels the searches of later hosts: the second argument that the
+     *     outer tryAll() passed to the search of this host; null without an outer tryAll()
      */
-    private function tryAll(array $searches, Deadline $deadline, ?DeferredCancellation $later = null): void
+    private function tryAll(array $searches, Deadline $deadline, ?DeferredCancellation $outer = null): void
     {
         if (\count($searches) === 1) {
-            $searches[0]($deadline, $later);
+            $searches[0]($deadline, $outer);
 
             return;
         }
@@ -172,18 +172,18 @@ final class HostSearch
         try {
             foreach ($searches as $number => $search) {
                 ++$running;
-                // $cancellations keeps the object, because its destructor would cancel the later searches.
-                $after = $cancellations[] = new DeferredCancellation();
-                $run = function () use ($number, $search, $deadline, $after, $later, $returned, &$running, &$failures) {
+                // $cancellations keeps each object, because the destructor would cancel the later searches.
+                $later = $cancellations[] = new DeferredCancellation();
+                $run = function () use ($number, $search, $deadline, $later, $outer, $returned, &$running, &$failures) {
                     try {
                         $deadline->throwIfCancelled();
-                        $search($deadline, $after);
+                        $search($deadline, $later);
                     } catch (\Throwable $failure) {
                         if (!$failure instanceof CancelledException || !$this->end->isCancelled()) {
                             $failures[$number] = $failure;
                         }
-                        $after->cancel();
-                        $later?->cancel();
+                        $later->cancel();
+                        $outer?->cancel();
                         $this->endSoon();
                     } finally {
                         --$running;
@@ -191,7 +191,7 @@ final class HostSearch
                     }
                 };
                 async($run);
-                $deadline = $deadline->orCancelledBy($after->getCancellation());
+                $deadline = $deadline->orCancelledBy($later->getCancellation());
                 $returned->waitFor(min(self::ATTEMPT_DELAY, $this->options->connectTimeout / \count($searches)));
             }
             while ($running > 0) {

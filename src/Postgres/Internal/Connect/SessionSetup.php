@@ -44,7 +44,7 @@ final class SessionSetup
     /** Index of the query for {@see isPooled()} and {@see serverStartTime()}; null for servers before version 14. */
     private ?int $serverIndex = null;
 
-    /** Index of the correction query; null before version 12, if IntervalStyle is unreported, or `$options` set all. */
+    /** Index of the query that corrects settings; null if the constructor adds no such query. */
     private ?int $correctionIndex = null;
 
     /** @var list<string> statements to execute */

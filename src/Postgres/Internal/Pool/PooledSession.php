@@ -172,8 +172,8 @@ final class PooledSession
         $lastSeen = $this->session->pipeline->lastReceived;
         $this->idleChecks = $lastSeen === $this->lastSeen && $this->borrowers > 1 ? $this->idleChecks + 1 : 0;
         $this->lastSeen = $lastSeen;
-        // A query takes at least one round trip. If the queries before it need no more than one round trip, its time
-        // at most doubles.
+        // A query takes at least one round trip. So if the earlier queries need up to one round trip, the time of the
+        // query at most doubles.
         $roundTrip = $this->session->pipeline->serverTime->roundTrip;
         $this->maxLoad = max(self::MAX_AVOIDABLE_WAIT_NANOSECONDS, $roundTrip);
         $this->roundTripChecks = intdiv($roundTrip, self::CHECK_NANOSECONDS);

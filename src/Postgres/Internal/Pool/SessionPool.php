@@ -78,7 +78,7 @@ final class SessionPool implements SessionLender
 
     private readonly SessionOpener $opener;
 
-    public readonly HoldingFibers $holders;
+    public readonly HoldingFunctions $holders;
 
     /**
      * @var array<int, true> object ids of sessions lent for a transaction, stream, COPY or script, until they are
@@ -106,7 +106,7 @@ final class SessionPool implements SessionLender
         $this->ownerPid = (int) getmypid();
         $this->loop = new OwnLoop();
         $this->sessions = new PooledSessions();
-        $this->holders = new HoldingFibers();
+        $this->holders = new HoldingFunctions();
         $this->closing = new FiberQueue();
         $this->queue = new WaitQueue(
             $this->counts,
@@ -441,7 +441,7 @@ final class SessionPool implements SessionLender
         }
     }
 
-    /** Whether the session has been idle so long that the pool must ping it before use. */
+    /** Returns whether the session has been idle so long that the pool must ping it before use. */
     public function isStale(PooledSession $pooled): bool
     {
         return $pooled->borrowers === 0 && $pooled->idleSeconds() >= $this->options->validateAfter;

@@ -35,7 +35,7 @@ final class WaitQueue
     /** Start of the wait that {@see $timer} limits, by hrtime(). */
     private int $timerSince = 0;
 
-    /** Number of lent sessions when {@see $timer} was started. */
+    /** {@see PoolCounters::$acquired} when {@see $timer} was started. */
     private int $acquiredAtStart = 0;
 
     /** Number of all waiters, for which the event loop keeps running. Only this class writes the property. */
@@ -173,7 +173,7 @@ final class WaitQueue
             $next = min($next ?? \PHP_INT_MAX, $waiter->since ?? \PHP_INT_MAX);
         }
         if ($next !== \PHP_INT_MAX) {
-            // Without a time limit, the timer lets the loop end if nothing else can end a wait. Revolt reports this.
+            // Without a time limit, the timer lets the event loop end if nothing can end a wait. Then Revolt throws.
             $this->startTimer($next, $this->timeout < 1e9 || !$hasCollected);
         }
     }

@@ -103,7 +103,7 @@ final class Conversation
         return $this->exchanges[$this->head] ?? null;
     }
 
-    /** Whether the server is idle: no exchange is in flight, no transaction is open, and no message is incomplete. */
+    /** Returns whether the server is idle: no exchange in flight, no open transaction, and no incomplete message. */
     public function isIdle(): bool
     {
         return $this->exchanges === [] && $this->status === 'I' && !$this->reader->hasPartialMessage();
@@ -374,7 +374,7 @@ final class Conversation
         }
     }
 
-    /** Servers before version 14 report each change at once. A change that the same answer undoes is ignored. */
+    /** Handles changed settings after an answer. Before version 14, servers also report changes that it has undone. */
     private function noteSettings(): void
     {
         if ($this->settings !== $this->settingsBefore) {

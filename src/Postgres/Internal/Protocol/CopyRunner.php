@@ -133,7 +133,7 @@ final class CopyRunner
         $this->pipeline->send($exchange, FrontendMessages::query($sql));
         $this->pipeline->await($exchange, $cancellation);
         if ($exchange->copyResponse !== $expectedResponse) {
-            if ($exchange->copyResponse === 'G') {
+            if ($exchange->copyResponse === BackendMessages::COPY_IN_RESPONSE) {
                 $this->pipeline->write(FrontendMessages::copyFail('this is no COPY … TO STDOUT'));
             }
             $this->awaitEnd($sql, $exchange, $cancellation);

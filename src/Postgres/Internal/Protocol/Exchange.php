@@ -88,7 +88,7 @@ final class Exchange
 
     /**
      * Whether the statement may have effects even if it fails, so that it must not be sent again. Such a statement is
-     * sent only after the answers to all earlier exchanges, because late cancel requests for these could stop it.
+     * sent only after the answers to all earlier exchanges, because a late cancel request for one could stop it.
      */
     public bool $mustNotRepeat = false;
 

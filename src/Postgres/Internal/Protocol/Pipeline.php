@@ -350,7 +350,7 @@ final class Pipeline
         foreach ($this->conversation->exchanges as $exchange) {
             $this->abandon($exchange, null);
         }
-        if ($this->copying?->copyResponse === 'H') {
+        if ($this->copying?->copyResponse === BackendMessages::COPY_OUT_RESPONSE) {
             // The fiber that reads the COPY may never continue, so other fibers must not wait for its lock.
             $this->copying = null;
             $this->pause(false);
@@ -523,7 +523,7 @@ final class Pipeline
     {
         return EventLoop::reference(WeakTimer::after($seconds, $this, static function (self $self): void {
             $self->readTimer = null;
-            // Bytes may have arrived while the loop was blocked.
+            // Bytes may have arrived while the event loop was blocked.
             $self->receive();
             $exchange = $self->conversation->current();
             if ($exchange === null || $self->endReason !== null || $self->readTimer !== null) {

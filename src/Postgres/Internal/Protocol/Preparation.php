@@ -165,7 +165,7 @@ final class Preparation
         $this->statements->mayBecomeStale = true;
         $this->startGeneration();
         if (SchemaChanges::isChangingScript($sql)) {
-            // A statement that stays prepared would keep its old types. A new preparation waits until the ALTER ends.
+            // A statement that stays prepared would keep its old types. Another preparation waits for the ALTER to end.
             $this->schemaChanges->startGenerations();
             $this->isChangingSchema = true;
         }

@@ -25,7 +25,7 @@ final class PreparedStatements
     /** @var array<string, true> SQL of statements prepared in the open transaction; a rollback may drop their tables */
     private array $tentative = [];
 
-    /** Number of uses and removals so far. Equals the `$lastUse` of a statement until the next use or removal. */
+    /** Number of uses and removals so far. Equals `$lastUse` of the statement used last, unless a removal followed. */
     public int $clock = 0;
 
     private int $lastNumber = 0;

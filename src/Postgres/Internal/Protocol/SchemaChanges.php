@@ -55,7 +55,7 @@ final class SchemaChanges
         return false;
     }
 
-    /** Drops the prepared statements of all sessions. Called before a change, and when other sessions see it. */
+    /** Drops the prepared statements of all sessions. Called after a change is sent, and when its transaction ends. */
     public function startGenerations(): void
     {
         foreach ($this->preparations as $preparation => $_) {

@@ -41,7 +41,7 @@ final class StatementFailures
         Exchange $exchange,
         int $attempt,
     ): void {
-        if ($exchange->copyResponse === 'G') {
+        if ($exchange->copyResponse === BackendMessages::COPY_IN_RESPONSE) {
             throw new \LogicException('A COPY … FROM STDIN needs copyFrom()');
         }
         $error = $exchange->serverError ?? throw new \LogicException('A COPY … TO STDOUT needs copyTo()');

@@ -151,9 +151,9 @@ final class StatementRunner
         $this->pipeline->await($exchange, $cancellation);
         while (!$exchange->done) {
             // The script contains a COPY … FROM STDIN, for which there are no data.
-            if ($exchange->copyResponse === 'G') {
+            if ($exchange->copyResponse === BackendMessages::COPY_IN_RESPONSE) {
                 $this->pipeline->write(FrontendMessages::copyFail('a script has no data'));
-                // While copyResponse is set, each write wakes this loop, and the loop would send CopyFail again.
+                // While copyResponse is set, each write resumes this fiber, which would then send CopyFail again.
                 $exchange->copyResponse = '';
             }
             $this->pipeline->await($exchange, $cancellation);
@@ -201,7 +201,7 @@ final class StatementRunner
     /**
      * Returns the encoded values. Encoding may call code of a parameter, such as __toString(), and this code may start
      * a generation, or remove the statement from the cache. In this case, prepares the statement again, and replaces
-     * `$statement`. Does so only once and without a name, because the code may do the same each time.
+     * `$statement`. Does so only once and without a name, because each encoding may have this effect again.
      *
      * @param list<mixed> $parameters
      *
@@ -228,7 +228,7 @@ final class StatementRunner
     /**
      * Submits a prepared statement for execution. While the exchange waits to be sent, other fibers may close the
      * statement or change the meaning of its text. Such a statement could use other tables, or raise an error that
-     * fails the transaction. So the session sends a Sync in its place.
+     * fails the transaction. In that case, the session sends a Sync instead.
      *
      * @param non-empty-list<string> $parts
      *

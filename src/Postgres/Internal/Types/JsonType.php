@@ -20,7 +20,7 @@ final readonly class JsonType implements ListValuedType
 
     private const ENCODE_FLAGS = \JSON_PRESERVE_ZERO_FRACTION | \JSON_UNESCAPED_SLASHES | \JSON_UNESCAPED_UNICODE;
 
-    /** Replacements of the same length, which JSON can't contain. Each remaining quotation mark delimits a string. */
+    /** Replaces escapes by bytes that JSON can't contain. Then each remaining quotation mark delimits a string. */
     private const ESCAPES = ['\\\\' => "\1\1", '\\"' => "\2\2"];
 
     /** Matches a string or a number. A repeated group could exceed pcre.backtrack_limit in a long string. */

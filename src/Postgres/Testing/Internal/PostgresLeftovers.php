@@ -59,7 +59,7 @@ final class PostgresLeftovers implements Removal
         $state->remove(static fn() => self::removeSharedMemory($directory));
     }
 
-    /** Removes the shared memory named in postmaster.pid. A server that was not killed has removed memory and file. */
+    /** Removes the shared memory named in postmaster.pid. A server that was not killed has removed both itself. */
     private static function removeSharedMemory(string $directory): void
     {
         if (preg_match('/^ *\d+ +(\d+)$/', self::pidFileLines($directory)[6] ?? '', $match) === 1) {

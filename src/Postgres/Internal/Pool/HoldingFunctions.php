@@ -10,9 +10,9 @@ use Spindle\Postgres\Internal\Session;
 /**
  * Functions ({@see CurrentFunction}) that hold a connection of the pool. If such a function runs a statement on the
  * pool, this statement must not share a session. On a shared session, an earlier statement may wait for a lock that the
- * function's transaction holds. Then both would wait for ever, as the function can't end its transaction.
+ * function's transaction holds. This wait would never end: the function can't commit while it waits for its statement.
  */
-final class HoldingFibers
+final class HoldingFunctions
 {
     public int $connectionCount = 0;
 
@@ -66,7 +66,7 @@ final class HoldingFibers
         return array_filter($holders, static fn(\WeakReference $one): bool => $one->get() === $function) !== [];
     }
 
-    /** Returns whether the current function holds a connection. Outside of fibers, the main program is the function. */
+    /** Returns whether the current function holds a connection. Outside of fibers, that is the main program. */
     public function includesCurrent(): bool
     {
         return isset($this->counts[CurrentFunction::identity()]);

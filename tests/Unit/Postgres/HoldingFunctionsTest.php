@@ -6,16 +6,16 @@ namespace Spindle\Tests\Unit\Postgres;
 
 use PHPUnit\Framework\TestCase;
 use Revolt\EventLoop;
-use Spindle\Postgres\Internal\Pool\HoldingFibers;
+use Spindle\Postgres\Internal\Pool\HoldingFunctions;
 use Spindle\Postgres\Internal\Session;
 
 use function Amp\delay;
 
-final class HoldingFibersTest extends TestCase
+final class HoldingFunctionsTest extends TestCase
 {
     public function testAFunctionHoldsItsConnectionsUntilAllAreReleased(): void
     {
-        $holders = new HoldingFibers();
+        $holders = new HoldingFunctions();
         $sessions = [self::createStub(Session::class), self::createStub(Session::class)];
         array_map($holders->add(...), $sessions);
         foreach ($sessions as $session) {
@@ -30,7 +30,7 @@ final class HoldingFibersTest extends TestCase
 
     public function testALaterFunctionInTheSameFiberHoldsNoConnection(): void
     {
-        $holders = new HoldingFibers();
+        $holders = new HoldingFunctions();
         $session = self::createStub(Session::class);
         $held = [];
         EventLoop::queue(static function () use ($holders, $session, &$held): void {
