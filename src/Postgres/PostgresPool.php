@@ -216,7 +216,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
     }
 
     /**
-     * Listens for notifications over one connection outside the pool, which all loops of this method share.
+     * Listens for notifications over one connection outside the pool. All generators of this method share it.
      *
      * While a loop is busy, at most about a thousand notifications wait for it. Further ones are dropped, and the loop
      * gets a {@see NotificationsDropped} in their place. Other loops are not affected. After a loss of the connection,

@@ -11,7 +11,7 @@ use Spindle\Postgres\Internal\SendsStatements;
 use Spindle\Postgres\Internal\TransactionRun;
 
 /**
- * An open transaction, which uses its connection exclusively. It ends when the function that received this object ends.
+ * An open transaction with exclusive use of its connection. It ends when the function that got it returns or throws.
  *
  * Several fibers can send statements through a transaction. The statements run in the order in which they were sent.
  * While a nested transaction is open, statements of the outer transaction wait for the end of the nested one.

@@ -150,7 +150,7 @@ final class SessionChanges
         $this->meaningMayDiffer = $this->meaningMayDiffer || self::mayChangeMeaning($sql);
     }
 
-    /** Records a script. Some patterns match only a first statement, so a further one counts as a change of meaning. */
+    /** Records a script. Some patterns match only a first statement, so a second one counts as a change of meaning. */
     public function recordScript(string $sql): void
     {
         $this->record($sql);

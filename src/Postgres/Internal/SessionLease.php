@@ -20,8 +20,8 @@ final class SessionLease implements Session
     private int $openCopyCount = 0;
 
     /**
-     * Number of pending calls. A call that returns a generator is pending until its first row. Perhaps its statement is
-     * not sent yet, because its fiber is encoding a value, reading data for a COPY or waiting for BEGIN.
+     * Number of pending calls. A call that returns a generator is pending until its first row. A pending statement may
+     * be unsent, because its fiber is encoding a value, reading data for a COPY or waiting for BEGIN.
      */
     private int $pendingCallCount = 0;
 

@@ -105,9 +105,9 @@ final class SqlText
     }
 
     /**
-     * Returns false for FETCH and EXECUTE, because their cursor or statement can be replaced by one with other columns.
-     * Returns false for a string with a word such as 'today', because it may be a date, which the server evaluates when
-     * it prepares the statement.
+     * Returns whether the statement may stay prepared. FETCH and EXECUTE may not, because their cursor or statement can
+     * be replaced by one with other columns. A statement with a string such as 'today' may not, because the server may
+     * convert the string to a date when it prepares the statement, and not again at each execution.
      *
      * @param bool $escapesWithBackslash whether standard_conforming_strings is off
      */

@@ -77,8 +77,8 @@ final class TransactionRun
     }
 
     /**
-     * Runs a statement in its own transaction, and yields its rows. Commits after the last row, or when the loop ends
-     * earlier.
+     * Runs a statement in its own transaction, and yields its rows. Commits after the last row, or when the caller's
+     * loop ends earlier.
      *
      * @param list<mixed> $parameters
      *

@@ -9,10 +9,10 @@ use Spindle\Postgres\Internal\Protocol\FrontendMessages;
 use Spindle\Postgres\Internal\SessionChanges;
 
 /**
- * Leaves a session on its persistent stream for the next HTTP request. At the end of a request, send() sends queries
- * that reset the session. Only the next request reads the answer, so no request waits for an additional round trip. The
- * answer contains facts about the session and their HMAC. An answer without an error, with a correct HMAC, proves that
- * the session was reset. The session is used again only if no byte follows the answer.
+ * Leaves a session on its persistent stream for a later connection, usually in the next HTTP request. When a connection
+ * ends, send() sends queries that reset the session. Only the later connection reads the answer, so no request waits
+ * for an additional round trip. The answer contains facts about the session and their HMAC. An answer without an error,
+ * with a correct HMAC, proves that the session was reset. The session is used again only if no byte follows the answer.
  */
 final readonly class Handover
 {
@@ -38,7 +38,7 @@ final readonly class Handover
      */
     public function send($stream, int $roundTrip): bool
     {
-        // A pooler could run these queries in another session. Then this HTTP request's session would not be reset.
+        // A pooler could run these queries in another session. Then the session of this connection would not be reset.
         if ($this->opened->isPooled) {
             return false;
         }
@@ -51,7 +51,7 @@ final readonly class Handover
             'roundTrip' => $roundTrip,
         ]));
         $proof = hash_hmac(self::HASH, $facts, $secret);
-        // The statements of one Query message form a transaction, in which DISCARD ALL fails. So it is sent alone.
+        // DISCARD ALL is sent alone: the statements of one Query message form a transaction, in which it would fail.
         $bytes = FrontendMessages::query('DISCARD ALL')
             . FrontendMessages::query(
                 implode('; ', [SessionChanges::newSeed(), ...$this->setup, "select '{$facts}', '{$proof}'"]),

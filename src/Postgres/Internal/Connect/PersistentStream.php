@@ -19,7 +19,7 @@ final class PersistentStream
 
     private const HASH = 'sha256';
 
-    /** Random number of the last boot of Linux. Because of this number, no other machine can derive {@see $secret}. */
+    /** File with a random number for each boot of Linux, so that no other machine can derive {@see $secret}. */
     private const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
 
     /** @var array<string, true> names of the reserved streams */

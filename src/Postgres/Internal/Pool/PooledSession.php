@@ -7,6 +7,7 @@ namespace Spindle\Postgres\Internal\Pool;
 use Revolt\EventLoop;
 use Spindle\Postgres\Internal\Protocol\PipelinedSession;
 
+/** A session of a pool, with the state that decides which queries may use the session. */
 final class PooledSession
 {
     public const MAX_SHARING = 1_024;

@@ -109,13 +109,13 @@ final readonly class QueryRunner
             $pooled->lend($exclusive, $exchange->cost = $cost);
             ++$pool->counts->acquired;
         }
-        $isAwake = false;
+        $isResumed = false;
         try {
             $exchange->wait();
-            $isAwake = true;
+            $isResumed = true;
         } finally {
             // When PHP destroys the fiber, this block runs without an exception, so a catch block is not enough.
-            if (!$isAwake) {
+            if (!$isResumed) {
                 $pool->abandon($exchange, $waiter, $pooled);
             }
         }

@@ -512,12 +512,12 @@ final class SessionPool implements SessionLender
     {
         $cancellation?->throwIfRequested();
         $this->enqueue($waiter);
-        $isAwake = false;
+        $isResumed = false;
         try {
             $this->queue->wait($waiter, $cancellation);
-            $isAwake = true;
+            $isResumed = true;
         } finally {
-            if (!$isAwake) {
+            if (!$isResumed) {
                 $this->abandon($waiter->exchange, $waiter, null);
             }
         }

@@ -170,7 +170,7 @@ final class CopyRunner
                 && $this->pipeline->unwrittenBytes() > self::MAX_UNWRITTEN_BYTES
             ) {
                 $this->pipeline->await($exchange, $cancellation);
-                // await() may return in the same turn. Only the next turn reads errors and runs other fibers.
+                // await() may return at once. Only in the next turn, the event loop reads errors and runs other fibers.
                 LoopTurn::await();
             }
             if ($exchange->done || $exchange->serverError !== null) {

@@ -127,7 +127,6 @@ final class Pipeline
     /** @var \WeakMap<FairMutex, true> mutexes for which no fiber may wait after the end of the connection */
     private readonly \WeakMap $mutexes;
 
-    /** Id of the process that opened the connection. A fork must not use the connection. */
     private readonly int $ownerPid;
 
     /**

@@ -9,6 +9,7 @@ use Spindle\Postgres\Internal\SessionChanges;
 use Spindle\Postgres\Internal\Types\Types;
 use Spindle\Postgres\InvalidParameterException;
 
+/** A statement whose types the server has described. Encodes its parameters, and the messages that execute it. */
 final class PreparedStatement
 {
     /** Part of Bind's payload after the portal's name: the statement's name and the formats of the parameters. */

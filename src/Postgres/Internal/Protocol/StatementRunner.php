@@ -23,7 +23,6 @@ final class StatementRunner
     /** Nanoseconds that the server took for the last query of the session; negative when unknown. */
     public int $lastQueryNanoseconds = 0;
 
-    /** Command tag of the last query of the session. */
     public string $tag = '';
 
     public function __construct(
