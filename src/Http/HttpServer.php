@@ -395,7 +395,7 @@ final class HttpServer implements Lifecycle
         if ($work > 0) {
             $left[] = self::count($work, 'unfinished function') . ' of BackgroundWork';
         }
-        if ($left !== []) { // last, and in one entry, because a logger may suspend or never return
+        if ($left !== []) { // logged last, and in one entry, because a logger may suspend or never return
             $text = implode(' and ', $left);
             $this->service->logger->warning("The server stopped with {$text} after {$timeout} s");
         }

@@ -27,10 +27,10 @@ final readonly class HttpServerStatistics
      * @param int $abandonedRequests requests without a response, because the client or server closed the connection
      * @param int $cutOffResponses responses that an exception has cut off after their head. They are also counted as
      *     answered, by their status
-     * @param list<int> $durationCounts histogram of the time from a request's head to its response: the number of
-     *     responses in each bucket. A response counts only in the first bucket whose bound is at least this time
-     * @param float $totalDuration sum of these times of all responses, in seconds
-     * @param array<string, array{int, float, int}> $routes by name: number of responses, sum of their times in seconds,
+     * @param list<int> $durationCounts histogram of durations, from a request's head to its response: the number of
+     *     responses in each bucket. A response counts only in the first bucket whose bound is at least its duration
+     * @param float $totalDuration sum of the durations of all responses, in seconds
+     * @param array<string, array{int, float, int}> $routes by name: number of responses, sum of durations in seconds,
      *     number of errors. A response is an error if its status is 500 or above, or if an exception has cut it off
      * @param float $lag seconds by which the event loop was late at the last measurement
      * @param float $maxLag maximum lag of the last minute

@@ -113,9 +113,9 @@ final class Sapi
     {
         $isUnanswered = !$exchange->isHandled && !headers_sent();
         $isUnanswered ? self::answerEnd($level, $head, $exchange) : null;
-        if ($exchange->isCutOff) { // PHP calls this callback even after exit()
+        if ($exchange->isCutOff) { // PHP calls a buffer's callback even if a shutdown function calls exit()
             ob_start(SapiBody::kill(...), 0, \PHP_OUTPUT_HANDLER_REMOVABLE);
-        } elseif ($isUnanswered || $exchange->isHandled) { // the response is complete
+        } elseif ($isUnanswered || $exchange->isHandled) { // the response is complete, so later output is discarded
             ob_start(static fn(): string => '', 0x1_0000);
         }
     }

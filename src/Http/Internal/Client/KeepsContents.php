@@ -18,7 +18,7 @@ trait KeepsContents
 {
     use ReadOnlyStream;
 
-    /** Once this many bytes are kept, read() replaces them by the next bytes, and the body can't be read again. */
+    /** Once this many bytes are kept, read() discards them before it receives more, so the body can't be read again. */
     private const MAX_KEPT_BYTES = 65_536;
 
     private const READ_BYTES = 65_536;

@@ -24,7 +24,7 @@ final class OriginPool
     /** Interval of the timer that keeps the event loop running while a request waits, in seconds. */
     private const KEEP_RUNNING_INTERVAL = 60.0;
 
-    /** Texts for messages: what a request waited for. CONNECTION_USE: a {@see StallTimeout} has ended the wait. */
+    /** Texts for messages: what a request waited for. CONNECTION_USE is for waits that a {@see StallTimeout} ended. */
     private const FREE_CONNECTION = 'a free connection';
     private const CONNECTION_USE = 'a use of the connections';
 

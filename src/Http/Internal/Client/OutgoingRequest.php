@@ -193,7 +193,7 @@ final readonly class OutgoingRequest
                 return false; // a request has sent a part of it, or still sends it
             }
             if (!$body->isSeekable()) {
-                return $body->getSize() === 0 && !StreamSize::hasMoved($body); // a read pipe has the size 0, too
+                return $body->getSize() === 0 && !StreamSize::hasMoved($body); // even a pipe that was read has size 0
             }
             $body->tell() > 0 ? $body->rewind() : null;
 

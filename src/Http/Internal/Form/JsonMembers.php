@@ -21,7 +21,7 @@ final class JsonMembers
      */
     private const NON_STRUCTURE_PATTERN = '/(?:[^{}:"]++|"[^"]*+"?+){1,200}+/';
 
-    /** Counting stops at an object nested deeper. FormLimits::$maxDepth is lower, so json_decode() refuses the text. */
+    /** Maximum depth of counted objects. FormLimits::$maxDepth is lower, so json_decode() refuses deeper objects. */
     private const MAX_DEPTH = 10_001;
 
     /** Maximum bytes of memory for each part of the decoded value. An object becomes an array with string keys. */

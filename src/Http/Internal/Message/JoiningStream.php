@@ -27,8 +27,8 @@ interface JoiningStream extends StreamInterface
     public function takeJoined(): string;
 
     /**
-     * Returns by how many bytes the body exceeds $length; null if no excess is known. Call it after $length bytes were
-     * read.
+     * Returns by how many bytes the body exceeds $length; null if no excess is known. Must be called after $length
+     * bytes were read.
      *
      * @param int|null $length announced bytes; null if the reader knows no length
      */

@@ -34,10 +34,10 @@ final readonly class LengthExcess
         }
         try {
             if ($body->isSeekable() && $body->tell() !== $length) {
-                $body->seek($length); // another response sends the same body
+                $body->seek($length); // another response that sends the same body has moved its position
             }
             $more = \strlen($body->read(self::READ_BYTES));
-        } catch (\Exception) { // the response is complete
+        } catch (\Exception) { // ignored, because the response is complete
             return null;
         }
 
