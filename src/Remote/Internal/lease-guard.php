@@ -11,6 +11,7 @@ declare(strict_types=1);
  * hrtime(). The input ends when the agent has exited or has closed the guard. Then this helper exits.
  */
 
+use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Launcher\Process\ProcessTree;
 use Spindle\Internal\Launcher\Process\Signals;
 
@@ -22,10 +23,11 @@ require dirname(__DIR__, 2) . '/Internal/Launcher/LauncherProtocol.php';
 $agentPid = (int) $argv[1];
 $until = \PHP_INT_MAX;
 $lines = '';
-$findProcesses = static function () use ($agentPid): array {
-    $pids = array_keys(ProcessTree::find('', [], $agentPid));
-
-    return array_values(array_diff($pids, [getmypid()]));
+// An agent process has a guard for each of its queues. Guards that suspended each other would kill nothing.
+$end = "\0{$argv[0]}\0{$argv[1]}\0";
+$isJob = static fn(int $pid): bool => !str_ends_with((string) Files::read("/proc/{$pid}/cmdline"), $end);
+$findProcesses = static function () use ($agentPid, $isJob): array {
+    return array_values(array_filter(array_keys(ProcessTree::find('', [], $agentPid)), $isJob));
 };
 stream_set_blocking(\STDIN, false);
 fwrite(\STDOUT, '+'); // LeaseGuard::READY

@@ -121,6 +121,25 @@ final class LeaseGuardTest extends TidyTestCase
         $guard->close();
     }
 
+    public function testTheGuardsOfTwoQueuesDoNotEndEachOther(): void
+    {
+        [$guards, $pids] = [[new LeaseGuard(), new LeaseGuard()], []];
+        foreach ($guards as $guard) {
+            $pids[] = $pid = $this->startedPid($guard);
+            Eventually::holds(static fn(): bool => !file_exists("/proc/{$pid}/fd/1"), 'it is ready');
+        }
+        foreach ($guards as $guard) {
+            $sleeping = new Process(['sleep', '1000']);
+            $sleeping->start();
+            $guard->extend(Clock::now() - 1.0);
+            Eventually::holds(static fn(): bool => !$sleeping->isRunning(), 'it kills when it is time');
+        }
+
+        self::assertSame([true, true], array_map(Processes::isAlive(...), $pids));
+        $guards[0]->close();
+        $guards[1]->close();
+    }
+
     public function testAGuardThatReadsNothingIsReplaced(): void
     {
         $guard = new LeaseGuard();
