@@ -131,6 +131,7 @@ final class JobRunner
         if ($pooled > max($this->run->workers, $finished)) {
             $this->run->pools->cancelWaiting(); // takes back jobs that wait in the pool behind slow jobs
         }
+        $this->fillPool(); // the lease was nearly over when the waiting jobs arrived, and has been renewed since
     }
 
     /** Handles a report of a worker: forwards the report of a task, or starts or stops the time limit of the task. */

@@ -78,6 +78,9 @@ final class AgentTest extends TidyTestCase
     /** Seconds that each repair of the queue takes. */
     private float $repairDuration = 0.0;
 
+    /** Seconds until the answer to the next renewal of the lease arrives. */
+    private float $renewalDuration = 0.0;
+
     /** Seconds that the engine needs to store an item of {@see serveItems()}. */
     private float $putDuration = 0.0;
 
@@ -129,6 +132,24 @@ final class AgentTest extends TidyTestCase
         });
 
         self::assertSame([2, 1], [$stops, $this->started], 'the job starts under the second lease only');
+    }
+
+    public function testJobsThatArriveWhenTheLeaseIsNearlyOverStartSoonAfterItsRenewal(): void
+    {
+        $this->renewalDuration = 6.2; // sent after 0.9 s. The margin of the first lease begins after 7 s
+        $begin = $this->now();
+        $this->serve(static function (ClaimResult $claim): void {
+            if ($claim->deliveries !== []) {
+                delay(7.05);
+            }
+        }, static function (RemoteExecutor $executor): void {
+            // Two jobs are as many as the agent claims.
+            $jobs = $executor->mapUnordered([1, 2], static fn(int $number): int => $number);
+            iterator_to_array($jobs, false);
+        }, options: new AgentOptions(heartbeat: 0.9));
+
+        self::assertSame(2, $this->started);
+        self::assertEqualsWithDelta(7.2 + 5.0, $this->now() - $begin, 0.5, 'at the first heartbeat after the renewal');
     }
 
     public function testJobsOfALostLeaseAreNotCountedAsCancelled(): void
@@ -1215,12 +1236,30 @@ final class AgentTest extends TidyTestCase
      * @param \Closure(ClaimResult, MemoryBroker): void $onAnswer called before the agent has an answer
      * @param \Closure(RemoteExecutor, Agent): void     $caller
      */
-    private function serve(\Closure $onAnswer, \Closure $caller, ?Executor $pool = null): MemoryEngine
-    {
+    private function serve(
+        \Closure $onAnswer,
+        \Closure $caller,
+        ?Executor $pool = null,
+        AgentOptions $options = new AgentOptions(),
+    ): MemoryEngine {
         $this->started = 0;
         $engine = new MemoryEngine();
         $memory = new MemoryBroker($engine);
-        $broker = self::brokerLike($memory, 'settleAndClaim', 'repair');
+        $broker = self::brokerLike($memory, 'settleAndClaim', 'repair', 'renewLease');
+        $broker->method('renewLease')->willReturnCallback(
+            function (string $queue, string $owner, float $lease, bool $isNew, string $description) use (
+                $memory,
+            ): ?float {
+                $dueIn = $memory->renewLease($queue, $owner, $lease, $isNew, $description);
+                $duration = $isNew ? 0.0 : $this->renewalDuration;
+                if ($duration > 0.0) {
+                    $this->renewalDuration = 0.0;
+                    delay($duration);
+                }
+
+                return $dueIn;
+            },
+        );
         $broker->method('repair')->willReturnCallback(function (): int {
             if ($this->repairDuration > 0) {
                 delay($this->repairDuration);
@@ -1256,7 +1295,7 @@ final class AgentTest extends TidyTestCase
             },
         );
         $keys = new SigningKeys([AgentProgram::KEY]);
-        $agent = new Agent($broker, 'queue', 2, $keys, createPool: fn(): Executor => $pool ?? $this->pool());
+        $agent = new Agent($broker, 'queue', 2, $keys, $options, createPool: fn(): Executor => $pool ?? $this->pool());
         $ended = async($agent->run(...));
         $caller(new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys), $agent);
         $agent->close();
