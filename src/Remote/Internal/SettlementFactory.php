@@ -96,7 +96,7 @@ final class SettlementFactory
             $job->itemCount = 0; // any number makes a reader take the stored items before it gets the exception
         }
 
-        return $reason === null ? null : $this->lost($job, $job->attempt() - 1, $reason);
+        return $reason === null ? null : $this->lost($job, max(1, $job->attempt() - 1), $reason);
     }
 
     /**

@@ -475,6 +475,20 @@ final class AgentTest extends TidyTestCase
         self::assertStringContainsString('The task asked to run again in 30 s: HTTP 429', $dead->reason);
     }
 
+    public function testAGeneratorWhoseAgentHasReleasedItsLeaseHasHadOneAttempt(): void
+    {
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $log = new RecordedLog();
+        $settlements = new SettlementFactory($keys, 'queue', 'owner', 100, new FailedJobLog($log, 'queue'));
+        $body = JobBody::read(JobBody::ofTask(JobBody::head(new JobRetryPolicy(2), null, 'code'), null));
+        $delivery = new Delivery('id', 2, 0, 0, false, true, true, 'frame');
+        $settlement = $settlements->withoutRun(new ClaimedJob($delivery, $body, 1));
+
+        self::assertSame(SettlementKind::Dead, $settlement?->kind);
+        self::assertStringContainsString('"attempts":1', $settlement->reason);
+        self::assertStringStartsWith('warning: Attempt 1 of the job id ', $log->lines('warning')[0]);
+    }
+
     public function testARefusalIsNoFailedAttempt(): void
     {
         $keys = new SigningKeys([AgentProgram::KEY]);
