@@ -285,6 +285,19 @@ final class JobLogTest extends SpindleCommandTestCase
         self::assertOutcome(0, "c\n", $process);
     }
 
+    public function testALogOfGnuParallelWithMissingValuesIsResumed(): void
+    {
+        foreach (['show a  end', "show a '' end"] as $index => $command) {
+            $this->file('log', JobLog::HEADER . "1\t:\t1.0\t 1.0\t0\t0\t0\t0\t{$command}\n");
+            $options = [['-k'], ['-q']][$index];
+
+            $words = ['show', '{}', '{2}', 'end', ':::', 'a'];
+            $process = $this->spindle([...$options, '--joblog', 'log', '--resume', ...$words]);
+
+            self::assertOutcome(0, '', $process);
+        }
+    }
+
     public function testAPipeThatNoProcessReadsIsRefused(): void
     {
         posix_mkfifo($this->path('pipe'), 0o600);

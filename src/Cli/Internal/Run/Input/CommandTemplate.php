@@ -72,7 +72,7 @@ final class CommandTemplate implements JobFormat
         return new self(
             $isShellLine
                 ? new ShellTemplate($words[0], $strings, $repeatsWords, $hasLists)
-                : new ProgramTemplate($words, $strings, $repeatsWords),
+                : new ProgramTemplate($words, $strings, $repeatsWords, keepsMissing: $isQuoted),
             $usesSlot,
         );
     }

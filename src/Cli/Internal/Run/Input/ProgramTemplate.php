@@ -19,11 +19,13 @@ final class ProgramTemplate implements TemplateBody
     /**
      * @param non-empty-list<string> $words
      * @param bool                   $repeatsWords whether a word with {} is repeated for each value, as by -X
+     * @param bool                   $keepsMissing whether a word {2} without a value is an empty argument, as with -q
      */
     public function __construct(
         array $words,
         private readonly ReplacementStrings $strings,
         private readonly bool $repeatsWords,
+        private readonly bool $keepsMissing,
     ) {
         $this->words = array_map($this->strings->split(...), $words);
     }
@@ -37,7 +39,7 @@ final class ProgramTemplate implements TemplateBody
 
     /**
      * Quotes only the values, like GNU parallel: for the word e{} and the value "a b", the text is e'a b'. Quotes a
-     * whole word if its fixed text needs quotes.
+     * whole word if its fixed text needs quotes. A word without a value is empty, so two blanks are next to each other.
      */
     public function text(array $values, int $sequence, string $slot): string
     {
@@ -113,7 +115,7 @@ final class ProgramTemplate implements TemplateBody
             $isMissing = $isMissing && ($part === '' || ($part instanceof Replacement && !$part->hasText($count)));
         }
         if ($isMissing) {
-            return $isProgram ? 1 : 0;
+            return $isProgram || ($this->keepsMissing && $count > 0) ? 1 : 0;
         }
         $more = max(0, $count - 1);
 
@@ -138,8 +140,9 @@ final class ProgramTemplate implements TemplateBody
         foreach ($this->words as $i => $parts) {
             $quotesValues = $isQuoted && self::isPlain($parts, isProgram: $i === 0);
             $expanded = $this->expanded($parts, $values, $sequence, $slot, $quotesValues);
-            if ($expanded === [] && $i === 0) {
-                $expanded = [$quotesValues ? ShellQuotes::quoted('') : '']; // otherwise, a value would be the program
+            $isKept = $i === 0 || ($this->keepsMissing && $values !== []); // else, a value could be the program
+            if ($expanded === [] && ($isKept || $isQuoted)) {
+                $expanded = [$isKept && $quotesValues ? ShellQuotes::quoted('') : ''];
             }
             array_push(
                 $words,

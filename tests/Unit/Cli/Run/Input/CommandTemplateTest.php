@@ -486,10 +486,22 @@ final class CommandTemplateTest extends TestCase
         self::assertSame($expected ?? "''y['x y']=1", $template->command(['x y'], 1, 1)->line);
     }
 
+    public function testWithoutAShellAMissingValueIsAnArgumentOnlyWithQ(): void
+    {
+        $words = ['echo', '{1}', '{2}', '{2}{3}', 'x{2}'];
+        $template = CommandTemplate::fromWords($words);
+        $quoted = CommandTemplate::fromWords($words, isQuoted: true);
+
+        self::assertSame(['echo', 'a', 'x'], $template->command(['a'], 1, 1)->arguments);
+        self::assertSame('echo a   x', $template->text(['a'], 1, 1));
+        self::assertSame(['echo', 'a', '', '', 'x'], $quoted->command(['a'], 1, 1)->arguments);
+        self::assertSame("echo a '' '' x", $quoted->text(['a'], 1, 1));
+    }
+
     public function testAMissingProgramIsNotReplacedByAValue(): void
     {
         $template = CommandTemplate::fromWords(['{2}', '{1}', '{3}']);
-        self::assertSame("'' x", $template->text(['x'], 1, 1));
+        self::assertSame("'' x ", $template->text(['x'], 1, 1));
 
         $this->expectExceptionMessage('The program of a command must not be empty');
         $template->command(['x'], 1, 1);
