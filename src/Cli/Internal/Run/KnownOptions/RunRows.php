@@ -99,12 +99,14 @@ final class RunRows
         ['g', '', Meaning::Refused, 'leave it out: outputs are grouped by default'],
         [
             'tag', '', Meaning::Same, 'Print the input line and a tab before each line of output',
-            'If the last line has no line feed, one is added',
+            'If the last line has no line feed, one is added. GNU parallel also prints the tag after each carriage'
+            . ' return',
         ],
         [
             'tag-string tagstring', 'STRING', Meaning::Same, 'Print this text and a tab before each line of output. The'
             . ' text can have replacement strings',
-            'If the last line has no line feed, one is added',
+            'If the last line has no line feed, one is added. GNU parallel also prints the tag after each carriage'
+            . ' return',
         ],
         ['ctag', '', Meaning::Refused, self::COLOR],
         ['ctag-string ctagstring', 'STRING', Meaning::Refused, self::COLOR],
@@ -133,7 +135,9 @@ final class RunRows
             'use-decompress-program decompress-program usedecompressprogram decompressprogram', 'PROGRAM',
             Meaning::Refused, self::COMPRESS,
         ],
-        ['dry-run dryrun dr', '', Meaning::Same, 'Print the commands without running them'],
+        ['dry-run dryrun dr', '', Meaning::Same, 'Print the commands without running them',
+            'No files are written, and `--halt` has no effect. GNU parallel writes the files of `--results`, instead of'
+            . ' printing the commands, and obeys `--halt`'],
         ['print v', '', Meaning::Same, 'Print each command before its output. Also -v', 'Only `spindle run` has the'
             . ' name `--print`. `-vvv` logs each step'],
         [
@@ -160,13 +164,15 @@ final class RunRows
             'halt halt-on-error haltonerror', 'WHEN', Meaning::Same, 'Stop early. soon,fail=1 starts no more jobs'
             . ' after one failure; now,fail=1 also ends running jobs. Other conditions: fail=N%, success=N, success=N%,'
             . ' done=N, done=N% [default: never]',
-            'A number of 0 or a percentage above 100 is refused, such as `fail=0` and `fail=200%`',
+            'A number of 0 or a percentage above 100 is refused, such as `fail=0` and `fail=200%`. If no job has'
+            . ' failed, the exit status after `done=2` is 0; in GNU parallel, it is 101',
         ],
         ['H', 'N', Meaning::Refused, 'use --halt soon,fail=1 or --halt now,fail=1'],
         [
             'joblog jl', 'FILE', Meaning::Same, "Write a line for each finished job to this file, in GNU parallel's"
             . ' format. +FILE adds the lines to a log',
-            'A file that is not a job log is refused',
+            'A file that is not a job log is refused. The column Receive does not count the commands that `-v` prints.'
+            . ' In GNU parallel, this column counts them, and is 0 with `-u`',
         ],
         [
             'resume', '', Meaning::Other, 'Skip the jobs that are in the job log',
@@ -186,7 +192,8 @@ final class RunRows
             . ' parallel does not write: `command` and `exitval`. In *DIR*, Spindle writes the marker file'
             . ' `.spindle-results`. Files that Spindle has not written are not replaced. An empty value has the'
             . ' folder `\0empty`. White space that `--trim` or `--colsep` removes from a value is not in the name of'
-            . ' its folder. A name of more than 255 bytes ends with a hash. `.csv`, `.tsv` and `.json` are refused',
+            . ' its folder. A name of more than 255 bytes ends with a hash. If a command has several lines with'
+            . ' columns, the numbers of its columns do not begin with 1 again. `.csv`, `.tsv` and `.json` are refused',
         ],
         ['strict', '', Meaning::Own, 'Start no more jobs after an input line that is not a valid command'],
     ];
