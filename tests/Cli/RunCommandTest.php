@@ -125,6 +125,8 @@ final class RunCommandTest extends SpindleCommandTestCase
 
         self::assertOutcome(0, "[a\nb][c]", $this->spindle(['-k0', '-a', 'input', 'printf', '[%s]']));
         self::assertOutcome(0, '[a]', $this->spindle(['--null', '--arg-file=-', 'printf', '[%s]'], "a\0"));
+        // As in GNU parallel, -d has precedence over -0.
+        self::assertOutcome(0, '[a][b]', $this->spindle(['-k', '-d', ';', '-0', 'printf', '[%s]'], 'a;b;'));
     }
 
     public function testTheInputMayBeAFifo(): void

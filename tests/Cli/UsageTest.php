@@ -99,6 +99,10 @@ final class UsageTest extends SpindleCommandTestCase
             "two replacement strings are '{.}'; give other values to -I, --er, --bnr, --dnr, --bner, --seqreplace and"
                 . ' --slotreplace',
         ];
+        yield 'no shell and no command' => [
+            ['run', '-q', ':::', 'touch ran'],
+            'option --quote: without a command, a shell reads each line; remove --quote',
+        ];
         yield 'timeout' => [
             ['run', '--timeout', '-1', 'touch ran'],
             "option --timeout: '-1' is not allowed; give " . self::TIMEOUT,

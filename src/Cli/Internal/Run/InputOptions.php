@@ -215,13 +215,13 @@ final class InputOptions
     private static function separator(GivenOptions $given): string
     {
         $delimiter = $given->text('delimiter');
-        if ($given->flag('null')) {
-            return "\0";
+        if ($delimiter === null) {
+            return $given->flag('null') ? "\0" : "\n";
         }
-        if ($delimiter !== null && preg_match('/^\\\\(?:x[0-9a-f]+|[0-7]{2,}|[abfv])/i', $delimiter) === 1) {
+        if (preg_match('/^\\\\(?:x[0-9a-f]+|[0-7]{2,}|[abfv])/i', $delimiter) === 1) {
             throw UsageException::option('--delimiter', $delimiter, 'characters, or one of \n, \t, \r and \0');
         }
-        $separator = strtr($delimiter ?? "\n", self::ESCAPES);
+        $separator = strtr($delimiter, self::ESCAPES);
 
         return $separator === '' ? "\n" : $separator;
     }
@@ -291,7 +291,9 @@ final class InputOptions
             return new LineFormat(isJson: true);
         }
         if ($template === []) {
-            return new LineFormat(isJson: false);
+            return $given->flag('quote')
+                ? throw new UsageException('option --quote: without a command, a shell reads each line; remove --quote')
+                : new LineFormat(isJson: false);
         }
         if (self::fillsCommands($given) && $strings->usesPosition(implode(' ', $template))) {
             throw new UsageException(

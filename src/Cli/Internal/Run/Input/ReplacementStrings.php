@@ -20,7 +20,7 @@ final class ReplacementStrings
     ];
 
     /** Replacement strings of GNU parallel that are not supported, including those of --plus: see parallel(1). */
-    private const UNSUPPORTED_PATTERN = '~\{(?:-?0\d*(?:/\.|//|/|\.)?|-?\d+\s[^}]*|/?\.{2,3}|\+(?:/|\.{1,3})|-?\d+[#%]'
+    private const UNSUPPORTED_PATTERN = '~\{(?:-?0\d*(?:/\.|//|/|\.)?|-?\d+\s[^}]*|/?\.{2,3}|\+(?:/|\.{1,3})|0[#%]'
         . '|\#\#|=.*?=)\}~s';
 
     private const NAME_PATTERN = '~\{\w[\w -]*(?://|/\.|/|\.)?\}~';
@@ -51,7 +51,7 @@ final class ReplacementStrings
         }
         $this->parts = array_flip($texts);
         $endings = [];
-        foreach (array_diff_key($texts, [Replacement::SEQUENCE => '', Replacement::SLOT => '']) as $part => $text) {
+        foreach ($texts as $part => $text) {
             if ($text[0] === '{') {
                 $endings[substr($text, 1)] = (string) $part;
             }
@@ -77,9 +77,14 @@ final class ReplacementStrings
         return array_filter(array_column($replacements, 'position'), \is_int(...)) !== [];
     }
 
-    /** Returns the first unsupported replacement string of GNU parallel in a text; null if there is none. */
+    /** Returns an unsupported replacement string of GNU parallel in a text, such as {1#}; null if there is none. */
     public function unsupportedIn(string $text): ?string
     {
+        foreach ($this->split($text) as $part) {
+            if ($part instanceof Replacement && $part->isNumber() && $part->position !== null) {
+                return $part->text;
+            }
+        }
         $rest = (string) preg_replace($this->pattern($text), ' ', $text);
 
         return preg_match(self::UNSUPPORTED_PATTERN, $rest, $match) === 1 ? $match[0] : null;

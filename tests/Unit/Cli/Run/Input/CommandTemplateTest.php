@@ -8,6 +8,7 @@ use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Cli\Internal\Run\Input\CommandTemplate;
+use Spindle\Cli\Internal\Run\Input\Replacement;
 use Spindle\Cli\Internal\Run\Input\ReplacementStrings;
 use Spindle\Cli\Internal\Run\Input\ShellQuotes;
 use Spindle\Cli\Internal\UsageException;
@@ -92,6 +93,22 @@ final class CommandTemplateTest extends TestCase
         yield '-I XX' => [['' => 'XX'], '{2/} {2} XX', 'd.e {2} a.b c/d.e'];
         yield '--bnr XX' => [['/' => 'XX'], '{2/} {2//} XX', '{2/} c a.b d.e'];
         yield 'no brace at the end' => [['.' => '{x'], '{1x} {1xy', 'a} ay'];
+    }
+
+    public function testARespelledNumberHasNoPosition(): void
+    {
+        $strings = new ReplacementStrings([Replacement::SEQUENCE => '{n}', Replacement::SLOT => '{s']);
+        $words = ['echo', '{1#}', '{n}'];
+        $command = CommandTemplate::fromWords($words, $strings)->command([], 7, 1);
+
+        self::assertSame(['echo', '{1#}', '7'], $command->arguments);
+        foreach (['{1n}', '{-2s'] as $replacement) {
+            $refused = self::thrown(
+                UsageException::class,
+                static fn() => CommandTemplate::fromWords(['echo', $replacement], $strings),
+            );
+            self::assertStringStartsWith("the command contains {$replacement}, a replacement", $refused->getMessage());
+        }
     }
 
     /** @param array<array-key, string> $spellings */
