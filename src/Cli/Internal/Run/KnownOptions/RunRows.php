@@ -139,7 +139,8 @@ final class RunRows
             'No files are written, and `--halt` has no effect. GNU parallel writes the files of `--results`, instead of'
             . ' printing the commands, and obeys `--halt`'],
         ['print v', '', Meaning::Same, 'Print each command before its output. Also -v', 'Only `spindle run` has the'
-            . ' name `--print`. `-vvv` logs each step'],
+            . ' name `--print`. `-vvv` logs each step. With `--results`, only GNU parallel writes the command to the'
+            . ' file of the output'],
         [
             'trace t verbose', '', Meaning::Same, 'Print each command on standard error when it starts',
             'Only `spindle run` has the name `--trace`', 'verbose t',
@@ -165,7 +166,8 @@ final class RunRows
             . ' after one failure; now,fail=1 also ends running jobs. Other conditions: fail=N%, success=N, success=N%,'
             . ' done=N, done=N% [default: never]',
             'A number of 0 or a percentage above 100 is refused, such as `fail=0` and `fail=200%`. If no job has'
-            . ' failed, the exit status after `done=2` is 0; in GNU parallel, it is 101',
+            . ' failed, the exit status after `done=2` is 0; in GNU parallel, it is 101. Jobs that `--resume`'
+            . ' skips are not counted; GNU parallel counts them for `success` and `done`',
         ],
         ['H', 'N', Meaning::Refused, 'use --halt soon,fail=1 or --halt now,fail=1'],
         [
