@@ -10,12 +10,27 @@ use Amp\CompositeException;
 use Amp\Dns\DnsException;
 use Amp\Dns\DnsRecord;
 use Spindle\Internal\NullDevice;
+use Spindle\Internal\Warnings;
 
 use function Amp\Dns\resolve;
 
 /** Resolves host names with amphp/dns, because PHP's own functions block the process. */
 final class DnsLookup
 {
+    /** Classes of amphp/dns and its libraries for which PHP 8.4 reports a deprecation while it compiles them. */
+    private const DEPRECATED_CLASSES = [
+        'Amp\Cache\LocalCache',
+        'LibDNS\Decoder\DecoderFactory',
+        'LibDNS\Encoder\EncodingContext',
+        'LibDNS\Messages\Message',
+        'LibDNS\Messages\MessageFactory',
+        'LibDNS\Packets\Packet',
+        'LibDNS\Records\ResourceBuilderFactory',
+        'LibDNS\Records\Types\BitMap',
+        'LibDNS\Records\Types\Type',
+        'LibDNS\Records\Types\TypeFactory',
+    ];
+
     /**
      * Returns all IP addresses of a host. Suspends only to look up a name other than "localhost".
      *
@@ -61,6 +76,7 @@ final class DnsLookup
     /** @return list<DnsRecord> */
     private static function query(string $name, Cancellation $cancellation): array
     {
+        Warnings::suppressed(static fn(): array => array_map(class_exists(...), self::DEPRECATED_CLASSES));
         try {
             /** @var list<DnsRecord> */
             return resolve($name, null, $cancellation);

@@ -17,6 +17,7 @@ use Spindle\Internal\Network\DnsLookup;
 use Spindle\Internal\Network\NetworkException;
 use Spindle\Internal\Network\NetworkTimeoutException;
 use Spindle\Tests\ScriptedNames;
+use Symfony\Component\Process\Process;
 
 use function Amp\Dns\createDefaultResolver;
 use function Amp\Dns\dnsResolver;
@@ -47,6 +48,13 @@ final class DnsLookupTest extends TestCase
         dnsResolver(self::silentResolver(static fn() => null));
         $this->expectException(NetworkTimeoutException::class);
         DnsLookup::addresses('a.test', Deadline::in(0.001, null));
+    }
+
+    public function testAnErrorHandlerThatThrowsGetsNoDeprecationOfALibrary(): void
+    {
+        $process = new Process([\PHP_BINARY, '-d', 'display_errors=stderr', __DIR__ . '/resolve-a-name.php']);
+
+        self::assertSame('192.0.2.1', $process->mustRun()->getOutput());
     }
 
     /** Waits for the cancellation of both queries, and then throws a DnsException as amphp/dns does. */
