@@ -71,8 +71,8 @@ final readonly class JsonFault
             if (--$left < 0) {
                 return null;
             }
-            if (\is_object($value) && str_starts_with((string) $key, "\0")) {
-                continue; // not public, so not encoded
+            if (\is_object($value) && !self::isEncoded($value, (string) $key)) {
+                continue;
             }
             if ($isRefused($key)) {
                 return new self([], $value, true);
@@ -84,5 +84,13 @@ final readonly class JsonFault
         }
 
         return null;
+    }
+
+    /** Returns whether json_encode() encodes the stored value of a property: a public one without hooks of PHP 8.4. */
+    private static function isEncoded(object $value, string $key): bool
+    {
+        return !str_starts_with($key, "\0")
+            // @phpstan-ignore method.notFound (PHP 8.4)
+            && (\PHP_VERSION_ID < 80400 || !(new \ReflectionProperty($value, $key))->hasHooks());
     }
 }

@@ -63,6 +63,15 @@ final class JsonTest extends TestCase
         yield 'a cycle' => [$cycle, 'Recursion detected'];
         $cycle['other'] = &$cycle;
         yield 'a cycle after jsonSerialize()' => [[$serializable, $cycle], self::UTF8];
+        if (\PHP_VERSION_ID >= 80400) {
+            /** @var object $hooked */
+            $hooked = eval('return new class("\xff", "\xff") { public function __construct('
+                . 'public string $clean { get => trim($this->clean, "\xff"); }, public string $stored) {} };');
+            yield 'a property that a hook makes valid' => [[$hooked], self::UTF8 . " (in \$value[0]['stored'])"];
+            /** @var object $virtual */
+            $virtual = eval('return new class { public string $virtual { get => "\xff"; } };');
+            yield 'a property that only a hook has' => [[$virtual], self::UTF8];
+        }
     }
 
     #[DataProvider('faults')]
