@@ -27,8 +27,9 @@ final readonly class DefaultMemoryLimit
             return null;
         }
         $limit = max(self::MIN_BYTES, (int) ($bytes * self::MEMORY_SHARE / $processes), $minBytes);
+        $max = ini_parse_quantity((string) \ini_get('max_memory_limit')); // a setting of PHP 8.5
 
-        return intdiv($limit, 1 << 20) . 'M';
+        return intdiv($max > 0 ? min($limit, $max) : $limit, 1 << 20) . 'M';
     }
 
     /** Returns whether php.ini, the command line or code sets a limit. Ignores -1 in php.ini, which Debian sets. */

@@ -55,6 +55,14 @@ final class MemoryLimitTest extends TestCase
             'null',
         ];
         yield 'a machine that does not say' => [self::DEBIAN, '', 4, [], 0, 'null'];
+        yield 'the maximum of PHP 8.5' => [
+            '',
+            '-d max_memory_limit=256M',
+            4,
+            [],
+            8_192,
+            \PHP_VERSION_ID >= 80500 ? '256M' : '1536M',
+        ];
         yield 'an option' => ["memory_limit = 99M\n", '-d memory_limit=98M', 4, ['memoryLimit' => '64M'], 8_192, '64M'];
         yield 'an option without a limit' => [self::DEBIAN, '', 4, ['memoryLimit' => '-1'], 8_192, '-1'];
     }
