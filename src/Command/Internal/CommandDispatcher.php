@@ -23,6 +23,7 @@ use Spindle\Internal\FileSizeLimit;
 use Spindle\Internal\FileType;
 use Spindle\Internal\FreeMemory;
 use Spindle\Internal\IsolatedCall;
+use Spindle\Internal\Launcher\HelperCode;
 use Spindle\Internal\Preload;
 use Spindle\Internal\SelfWaitException;
 use Spindle\Internal\UnlinkedFile;
@@ -102,6 +103,7 @@ final class CommandDispatcher implements AttemptEvents
             PendingCommand::class,
             Excerpt::class,
         );
+        HelperCode::record(HelperCode::LAUNCHER);
         $this->lanes = new Lanes();
         $this->closing = new FiberQueue();
         $this->store = new CaptureStore($options->temporaryDirectory);

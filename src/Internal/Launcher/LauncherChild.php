@@ -94,9 +94,9 @@ final class LauncherChild
             $token, (string) getmypid(), $startMethod, $temporaryFilePrefix,
         ];
         $child = Warnings::suppressed(static function () use ($token, $command): self {
-            LauncherCode::check();
+            $failure = HelperCode::failure(HelperCode::LAUNCHER);
 
-            return self::open($token, $command);
+            return $failure !== null ? throw LauncherException::cannotStart($failure) : self::open($token, $command);
         });
         if (!LoopLimit::allows($child->stdin) || !LoopLimit::allows($child->stdout)) {
             fclose($child->stdin);
@@ -187,7 +187,7 @@ final class LauncherChild
         }
         // Loads classes now. Later, PHP may have no free descriptor for the file of a class, or no access to the file.
         Preload::load(
-            LauncherCode::class,
+            HelperCode::class,
             LauncherException::class,
             MalformedFrameException::class,
             LoopLimit::class,

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
+use Spindle\Internal\Launcher\HelperCode;
 use Spindle\Internal\Launcher\LauncherEvents;
 use Spindle\Internal\Launcher\LauncherProcess;
 use Spindle\Internal\Launcher\LauncherProtocol;
@@ -60,6 +61,10 @@ final class ProcessContext implements Context, LauncherEvents
     public function start(int $id, #[\SensitiveParameter] array $settings): void
     {
         $inherited = InheritedState::current();
+        $changed = HelperCode::failure(HelperCode::WORKER);
+        if ($changed !== null) {
+            throw WorkerStartException::impossible($changed);
+        }
         $this->launcher ??= $this->launch();
         $this->launcher->useEnvironment($inherited->environment);
         $strings = implode("\0", [$inherited->directory, '', ...$this->command]);

@@ -17,6 +17,8 @@ use Spindle\Internal\Async\LoopTurn;
 use Spindle\Internal\Async\OneShot;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
+use Spindle\Internal\IsolatedCall;
+use Spindle\Internal\Launcher\HelperCode;
 use Spindle\Internal\OwnLoop;
 use Spindle\Internal\Preload;
 use Spindle\Internal\ReportDelivery;
@@ -113,7 +115,10 @@ final class TaskDispatcher implements PoolEvents
             UnhandledFutureError::class,
             DriverSuspension::class,
             FiberLocal::class,
+            IsolatedCall::class,
         );
+        HelperCode::record(HelperCode::LAUNCHER);
+        HelperCode::record(HelperCode::WORKER);
     }
 
     public function size(): int
