@@ -24,7 +24,7 @@ final class LauncherException extends \RuntimeException implements SpindleExcept
     }
 
     /**
-     * @param string $reason  why no binary is usable; ends with an instruction that "with …" continues
+     * @param string $reason  why no binary is usable; ends with "set its path", to which this method adds "with …"
      * @param string $options class of options that has the option `php`
      */
     public static function noPhp(string $reason, string $options): self

@@ -40,12 +40,12 @@ final class AppException extends \RuntimeException implements SpindleException
     }
 
     /** @internal */
-    public static function threw(string $app, \Throwable $failure, string $position, bool $isInAnswer): self
+    public static function threw(string $app, \Throwable $failure, string $position, bool $isFromFrontController): self
     {
         return new self(
             $app,
             "{$app} threw " . $failure::class . ": {$failure->getMessage()} ({$position})"
-                . ($isInAnswer ? self::ADVICE_AFTER_ANSWER : ''),
+                . ($isFromFrontController ? self::ADVICE_AFTER_ANSWER : ''),
             $failure,
         );
     }

@@ -22,7 +22,7 @@ use Spindle\Http\Internal\Middleware\ErrorPage;
  *
  * Logged exceptions go to the given logger, else to the server's logger, else to PHP's error log.
  *
- * If the request was cancelled, for example by a disconnect, the exception that this caused is not logged but thrown.
+ * If the request's cancellation, for example after a disconnect, caused an exception, it is thrown and not logged.
  */
 final class ErrorHandler implements MiddlewareInterface
 {

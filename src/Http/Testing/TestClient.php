@@ -126,8 +126,8 @@ final class TestClient
     }
 
     /**
-     * Waits until all functions of {@see BackgroundWork} have ended, also those of other clients in this process. An
-     * exception of a function goes to the error handler of the event loop. Without one, the wait throws it.
+     * Waits until all functions of {@see BackgroundWork} have ended, also those of other clients in this process. If a
+     * function throws, the event loop calls its error handler. Without a handler, it throws an UncaughtThrowable.
      *
      * @param Cancellation|null $cancellation ends the wait; the functions continue
      *

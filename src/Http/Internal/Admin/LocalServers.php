@@ -26,7 +26,7 @@ final readonly class LocalServers implements ServerOverview
                 if (($known[$name] ??= $pool) !== $pool) {
                     throw new \ValueError(
                         "Two servers have different statistics named \"{$name}\". Register them under different names"
-                            . ' in Application, or share the object',
+                            . ' in Application, or register the same object',
                     );
                 }
             }

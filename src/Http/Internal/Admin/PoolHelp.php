@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Http\Internal\Admin;
 
-/** Describes the values of statistics for the metrics. Pools of several kinds share a metric, such as `waiting`. */
+/** Help texts of the metrics about pools. One metric, such as `waiting`, can come from pools of different kinds. */
 final class PoolHelp
 {
     /** Descriptions by the name of the value in {@see \Spindle\Statistics::statistics()}. */

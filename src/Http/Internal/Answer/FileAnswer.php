@@ -43,7 +43,7 @@ final class FileAnswer
         };
     }
 
-    /** Returns the requested part; 416 if no part is in the file; the whole file for several parts or no usable one. */
+    /** Returns the requested range; 416 if no range is in the file; the whole file for several ranges or for none. */
     private static function content(
         Response $response,
         OpenFile $file,

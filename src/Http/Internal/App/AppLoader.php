@@ -108,19 +108,19 @@ final class AppLoader
         } catch (\ParseError $error) {
             throw AppException::malformed($file, $error);
         } catch (\Throwable $failure) {
-            throw AppException::threw($file, $failure, self::position($failure), self::isInAnswer($failure));
+            throw AppException::threw($file, $failure, self::position($failure), self::isFromFrontController($failure));
         }
     }
 
-    /** Returns whether code of the file failed while it answered a request. A closure that it returned is ignored. */
-    private static function isInAnswer(\Throwable $failure): bool
+    /** Returns whether the file itself, not a closure that it returned, failed in a call of a handler or header(). */
+    private static function isFromFrontController(\Throwable $failure): bool
     {
-        $isInAnswer = $failure instanceof UnsupportedFunctionException;
+        $isFromFrontController = $failure instanceof UnsupportedFunctionException;
         foreach ($failure->getTrace() as $call) {
-            $isInAnswer = $isInAnswer || $call['function'] === 'handle'
+            $isFromFrontController = $isFromFrontController || $call['function'] === 'handle'
                 && is_a($call['class'] ?? '', RequestHandlerInterface::class, true);
             if ($call['function'] === 'require' && ($call['file'] ?? '') === __FILE__) {
-                return $isInAnswer;
+                return $isFromFrontController;
             }
         }
 

@@ -22,7 +22,7 @@ final readonly class BlockTrace
 {
     private const MAX_CALLERS = 10;
 
-    private const CALLERS = [Connection::class, BackgroundWork::class];
+    private const HANDLER_CALLERS = [Connection::class, BackgroundWork::class];
 
     private const DELAY = 'Amp\delay()';
     private const HTTP = 'Spindle\Http\Client\HttpClient, or Guzzle with its GuzzleHandler';
@@ -76,7 +76,7 @@ final readonly class BlockTrace
      */
     public static function describe(array $frames): ?string
     {
-        // If the first frame has no file, the signal has interrupted a function of PHP. The second frame names it.
+        // If the first frame has no file, the signal has interrupted a built-in function, which the second frame names.
         $called = isset($frames[0]['file']) ? null : $frames[1] ?? null;
         $frames = \array_slice($frames, $called === null ? 0 : 1);
         $inner = $frames[1]['class'] ?? '';
@@ -139,7 +139,7 @@ final readonly class BlockTrace
     {
         $text = '';
         foreach (\array_slice($frames, 1, self::MAX_CALLERS) as $i => $frame) {
-            $isCalledByServer = \in_array($frames[$i + 2]['class'] ?? '', self::CALLERS, true);
+            $isCalledByServer = \in_array($frames[$i + 2]['class'] ?? '', self::HANDLER_CALLERS, true);
             $text .= ' in ' . self::name($frame);
             if ($isCalledByServer || !isset($frame['file'], $frame['line'])) {
                 break;

@@ -9,12 +9,12 @@ enum ManagerState
 {
     case Running;
 
-    /** {@see ProcessManager::close()} was called. The main loop will end the processes. */
+    /** {@see ProcessManager::close()} was called. {@see ProcessManager::run()} will end the processes. */
     case Closing;
 
     /** The processes answer their last requests, and end. */
     case Stopping;
 
-    /** {@see ProcessManager::kill()} was called. The main loop kills the processes. */
+    /** {@see ProcessManager::kill()} was called. {@see ProcessManager::run()} will kill the processes. */
     case Killed;
 }

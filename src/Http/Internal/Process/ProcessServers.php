@@ -30,8 +30,8 @@ final readonly class ProcessServers implements ServerOverview
         $result = $this->link->query(ServingProcess::STATISTICS, self::TIMEOUT)
             ?? throw new HttpException(503, 'The supervisor does not answer');
         $others = $result['ended'] ?? new Totals();
-        foreach (array_filter($result['silent'], \is_string(...)) as $counted) {
-            $others->addCounters(HttpServerStatistics::fromJson($counted));
+        foreach (array_filter($result['silent'], \is_string(...)) as $lastStatistics) {
+            $others->addCounters(HttpServerStatistics::fromJson($lastStatistics));
         }
 
         return new CombinedStatistics(array_map(HttpServerStatistics::fromJson(...), $result['answers']), $others);

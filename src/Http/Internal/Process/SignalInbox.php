@@ -55,7 +55,7 @@ final class SignalInbox
     /** @return list<int> signals since the last call */
     public function take(): array
     {
-        // For a callback of onSignal(), the loop sets a handler when it runs next, and SIG_DFL after a cancel().
+        // After onSignal(), the event loop sets its own handler when it runs next, and SIG_DFL after a cancel().
         array_map($this->handle(...), $this->own);
         $received = $this->received;
         $this->received = [];

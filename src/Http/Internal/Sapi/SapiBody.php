@@ -101,7 +101,7 @@ final class SapiBody
         }
     }
 
-    /** Discards the output of the code that runs during the read, which is not part of the body. */
+    /** Reads the next piece. Discards what code prints during this read, because such output is not in the body. */
     private function readNext(): void
     {
         $level = ob_get_level();
@@ -114,9 +114,9 @@ final class SapiBody
     }
 
     /**
-     * Kills this process of PHP-FPM; does nothing in other SAPIs. Called, also by an output buffer, if the script ends
-     * before the body. PHP has logged the error, and PHP-FPM starts another process. Without the kill, PHP-FPM would
-     * end the response as usual. Clients do not know its length, so they would take the response for complete.
+     * Kills this process of PHP-FPM, if the script ends before a response of unknown length is complete. Otherwise,
+     * PHP-FPM would end the response as usual, and the client would take it for complete. Does nothing in other SAPIs.
+     * PHP has logged the error, and PHP-FPM starts another process. Also called by an output buffer, even after exit().
      */
     public static function kill(): string
     {

@@ -5,9 +5,9 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Sapi;
 
 /**
- * Calls functions at the end of a script: in a shutdown function, unless exit() in another one prevents that. At last,
- * PHP removes the global variables, and so closes a stream of this class. {@see stream_close()} then calls the
- * remaining functions. A destructor could not call them, because destructors can't switch fibers before PHP 8.4.
+ * Calls functions at the end of a script, in a shutdown function. If exit() in another shutdown function prevents that,
+ * {@see stream_close()} calls them later: PHP finally removes the global variables, and so closes a stream of this
+ * class. A destructor could not call them, because destructors can't switch fibers before PHP 8.4.
  */
 final class ScriptEnd
 {
@@ -24,7 +24,7 @@ final class ScriptEnd
 
     private ?self $end = null;
 
-    /** Registers a shutdown function before those of the application. */
+    /** Registers a shutdown function, which runs before those that the application registers later. */
     public static function register(): self
     {
         $end = new self();
@@ -44,7 +44,7 @@ final class ScriptEnd
     }
 
     /**
-     * @param \Closure(): void $answer called once, before shutdown functions of the application
+     * @param \Closure(): void $answer called once, before shutdown functions that were registered after this one
      * @param \Closure(): void $work called after all shutdown functions, and again when PHP closes the stream
      */
     public function begin(\Closure $answer, \Closure $work): void

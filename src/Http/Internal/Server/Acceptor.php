@@ -62,7 +62,7 @@ final class Acceptor
         $this->hasAddresses = !str_starts_with($address, 'unix://');
         $this->watcher = EventLoop::onReadable($socket, function (string $watcher): void {
             if ($this->service->isInFork()) {
-                OwnCallback::handOver($watcher);
+                OwnCallback::leaveToParent($watcher);
             } else {
                 $this->accept();
                 $this->service->spareDescriptors->releaseIfNoneIsFree();
@@ -108,7 +108,7 @@ final class Acceptor
         for ($count = $max; $count > 0; --$count) {
             $isFull = $this->isFull();
             if ($isFull && $count < $max) {
-                // Room is made only for a connection that waits. If one waits, the loop soon calls this method again.
+                // Room is made only for a waiting connection. If one waits, the event loop soon calls this method.
                 return;
             }
             if ($isFull && !$this->makeRoom()) {

@@ -51,7 +51,7 @@ final class Connection implements TransportEvents
 
     public ?ServerExchange $exchange = null;
 
-    /** Whether the client has ended its side, even if bytes before the end are unread. Then requests are cancelled. */
+    /** Whether the client has ended its side, even with unread bytes before the end. If so, requests are cancelled. */
     private bool $peerLeft = false;
 
     private ?BodyReader $bodyReader = null;
@@ -386,7 +386,7 @@ final class Connection implements TransportEvents
         }
         $this->exchange = null;
         $exchange->ended ? $service->removeLate($exchange) : $exchange->ended = true;
-        $exchange->cancellation?->cancel(); // the application may keep the request
+        $exchange->cancellation?->cancel(); // background code of the application may still use the request
         if ($head->length !== 0) {
             $this->bodyReader?->wake();
             $this->responder->release($exchange);

@@ -42,7 +42,7 @@ final class OutgoingBody
     private bool $chunked = false;
     public bool $mustBeSent = true;
 
-    /** Set at the end of the {@see pieces()} if the body is longer than announced. */
+    /** Set by {@see pieces()} if the body is longer than announced, at the latest after the last piece. */
     public ?LengthExcess $excess = null;
 
     private readonly StreamInterface $stream;
@@ -259,7 +259,7 @@ final class OutgoingBody
         }
     }
 
-    /** Closes the body when it is no longer read. Then another response may send it, and close() does nothing. */
+    /** Calls {@see close()} after the last read, and lets other responses claim the body. Then close() does nothing. */
     public function end(): void
     {
         try {

@@ -33,7 +33,7 @@ final class RateWindow
      *
      * @param int $request number of the request, unique per connection
      *
-     * @return int time by hrtime() at which the window would have begun without pauses: now minus the time waited in it
+     * @return int time by hrtime(): the window ends rateWindow seconds after this time, unless this wait ends earlier
      */
     public function startWait(int $request): int
     {

@@ -171,7 +171,7 @@ final class Service implements FileDescriptors
     public function warnOnce(string $warning, ?\Throwable $failure = null): void
     {
         if ($this->warnings->isNew($warning)) {
-            // In another fiber, because a logger may suspend in the middle of a step of a connection.
+            // In another fiber, because a logger may suspend, and the caller of this method must not be suspended.
             (new \Fiber($this->logger->warning(...)))->start(
                 $failure === null ? $warning : "{$warning}: {$failure->getMessage()}",
                 $failure === null ? [] : ['exception' => $failure],

@@ -66,7 +66,7 @@ final class SpareDescriptors
 
     public function release(): void
     {
-        // An autoload function must not unregister itself, because PHP would then skip the next one.
+        // Not in releaseIfNoneIsFree(): if an autoload function unregistered itself, PHP would skip the next one.
         spl_autoload_unregister([$this, 'releaseIfNoneIsFree']);
         $this->streams = [];
     }

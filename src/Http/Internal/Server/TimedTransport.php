@@ -200,7 +200,7 @@ final class TimedTransport
         }
     }
 
-    /** @return bool whether the fiber was suspended because the kernel did not accept all bytes, or the write failed */
+    /** @return bool true if the write failed, or if the fiber was suspended until the kernel had accepted all bytes */
     public function flushAndWait(): bool
     {
         $out = $this->outgoing;
