@@ -76,9 +76,9 @@ final readonly class StaticFiles implements MiddlewareInterface
 
     public function process(ServerRequestInterface $request, RequestHandlerInterface $handler): ResponseInterface
     {
-        $isRead = \in_array($request->getMethod(), ['GET', 'HEAD'], true);
+        $isGetOrHead = \in_array($request->getMethod(), ['GET', 'HEAD'], true);
 
-        return ($isRead ? $this->answer($request) : null) ?? $handler->handle($request);
+        return ($isGetOrHead ? $this->answer($request) : null) ?? $handler->handle($request);
     }
 
     private function answer(ServerRequestInterface $request): ?Response

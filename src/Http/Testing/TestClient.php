@@ -127,7 +127,7 @@ final class TestClient
 
     /**
      * Waits until all functions of {@see BackgroundWork} have ended, also those of other clients in this process. If a
-     * function throws, the event loop calls its error handler. Without a handler, it throws an UncaughtThrowable.
+     * function throws, the event loop calls its error handler. Without one, the wait throws an UncaughtThrowable.
      *
      * @param Cancellation|null $cancellation ends the wait; the functions continue
      *

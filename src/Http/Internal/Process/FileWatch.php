@@ -100,7 +100,7 @@ final class FileWatch
         $status = "{$stat['mtime']} {$stat['size']} {$stat['ino']}";
         $isRecent = abs($now - $stat['mtime']) <= 1;
         [$statusBefore, $hashBefore] = $this->files[$path] ?? [$status, ''];
-        $isRead = $isRecent || isset($this->unsettled[$path]) || $status !== $statusBefore;
+        $mustHash = $isRecent || isset($this->unsettled[$path]) || $status !== $statusBefore;
         if ($isRecent) {
             $this->unsettled[$path] = true;
         } else {
@@ -109,6 +109,6 @@ final class FileWatch
 
         $hash = static fn(): string => (string) hash_file('xxh3', $file);
 
-        return [$status, $isRead ? Warnings::suppressed($hash) : $hashBefore];
+        return [$status, $mustHash ? Warnings::suppressed($hash) : $hashBefore];
     }
 }

@@ -7,7 +7,7 @@ namespace Spindle\Http\Internal\Process;
 use Psr\Http\Message\ResponseInterface;
 use Psr\Http\Message\ServerRequestInterface;
 
-/** Asks the supervisor to replace this process at a limit of requests or memory. It serves until it is replaced. */
+/** Asks the supervisor for a replacement at a limit of requests or memory. The process serves until it is replaced. */
 final class ProcessLifetime
 {
     /** Nanoseconds after which the process asks again, because its replacement may have failed. */

@@ -85,7 +85,7 @@ final class ProcessQueries
         }
     }
 
-    /** Removes the questions and answers of an ended process. Other processes no longer wait for its answers. */
+    /** Removes the questions and answers of an ended process. Open queries no longer wait for its answers. */
     public function removeProcess(Child $child): void
     {
         foreach ($this->open as $queryNumber => $query) {

@@ -17,7 +17,7 @@ final class ForkEnd
         exit(''); // keeps the exit status, and makes PHP skip all other destructors
     }
 
-    /** Called in a shutdown function. PHP then calls the destructor of the newest global variable first. */
+    /** Called in a shutdown function. PHP destroys the newest global variable first: this object. */
     public static function skipDestructors(): void
     {
         $GLOBALS[self::class] ??= new self();

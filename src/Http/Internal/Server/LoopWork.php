@@ -14,7 +14,7 @@ final class LoopWork
     /** Number of functions that have begun, but not returned. {@see $running} also counts those that wait to begin. */
     public int $begun = 0;
 
-    /** @var array<int, \Closure(): void> called when no function is running any more, by id of the object that waits */
+    /** @var array<int, \Closure(): void> called when no function is running any more, by id of the waiting object */
     public array $waiting = [];
 
     public function __construct(public readonly int $pid) {}

@@ -104,7 +104,7 @@ final class OutgoingBody
 
     /**
      * Sends the body, unless the response has none. Pieces that follow one another quickly are collected. They are sent
-     * when they have enough bytes, when JOIN_NANOSECONDS are over, or when this fiber suspends.
+     * when they have enough bytes, after {@see JoiningStream::JOIN_NANOSECONDS}, or when this fiber suspends.
      *
      * @param \Generator<int, string> $pieces from {@see prepare()}
      */

@@ -178,7 +178,7 @@ final class Responder
         });
     }
 
-    /** Answers an exception. A response that has begun is cut off instead, so that it does not look complete. */
+    /** Responds to an exception. Instead cuts off a response that has begun, so that it does not look complete. */
     public function answerFailure(\Throwable $failure, ServerExchange $exchange): void
     {
         if (!$this->isCurrent($exchange)) {

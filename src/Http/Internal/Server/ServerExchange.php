@@ -61,7 +61,7 @@ final class ServerExchange implements RequestExchange
      *
      * @param ConnectionReference $connection
      * @param Head                $head
-     * @param int                 $startedAt  when the head had arrived, by hrtime()
+     * @param int                 $startedAt  time by hrtime() at which the head had arrived
      */
     public function __construct(private $connection, public $head, public $startedAt) {}
 

@@ -85,8 +85,8 @@ final class Service implements FileDescriptors
     /** @var (\Closure(): void)|null called after a handler left output buffers open, or closed the server's buffer */
     public ?\Closure $closeOutputBuffers = null;
 
-    /** @var \WeakMap<self, int>|null pids of the processes that have called {@see answerOnExit()}; null if none has */
-    private static ?\WeakMap $answeredOnExit = null;
+    /** @var \WeakMap<self, int>|null by service: pid of the process that has called {@see answerOnExit()} */
+    private static ?\WeakMap $pidsByService = null;
 
     /** @param \Closure(ServerRequestInterface): mixed $handler handler that should return a response */
     public function __construct(
@@ -280,14 +280,14 @@ final class Service implements FileDescriptors
     /** Called before a function of BackgroundWork runs, and when it has returned. */
     public static function endBlockMeasurements(): void
     {
-        foreach (self::$answeredOnExit ?? [] as $service => $_) {
+        foreach (self::$pidsByService ?? [] as $service => $_) {
             $service->isInFork() ? null : $service->blockDetector->handleWait();
         }
     }
 
     public static function killIfAnyForked(): void
     {
-        foreach (self::hasOwnServer() ? [] : self::$answeredOnExit ?? [] as $service => $_) {
+        foreach (self::hasOwnServer() ? [] : self::$pidsByService ?? [] as $service => $_) {
             $service->killIfForked();
         }
     }
@@ -295,17 +295,17 @@ final class Service implements FileDescriptors
     /** Makes this process answer open requests with 500, if possible, when exit() or an error ends the process. */
     public function answerOnExit(): void
     {
-        if (self::$answeredOnExit === null) {
-            self::$answeredOnExit = new \WeakMap();
+        if (self::$pidsByService === null) {
+            self::$pidsByService = new \WeakMap();
             register_shutdown_function(self::onShutdown(...));
         }
-        self::$answeredOnExit[$this] = (int) getmypid();
+        self::$pidsByService[$this] = (int) getmypid();
     }
 
     private static function onShutdown(): void
     {
         $isFork = false;
-        foreach (self::$answeredOnExit ?? [] as $service => $_) {
+        foreach (self::$pidsByService ?? [] as $service => $_) {
             $isFork = $isFork || $service->isInFork() && !$service->hasEnded;
             $service->isInFork() ? $service->detachConnections() : $service->answerWith500();
         }
@@ -316,7 +316,7 @@ final class Service implements FileDescriptors
     private static function hasOwnServer(): bool
     {
         $pid = getmypid();
-        foreach (self::$answeredOnExit ?? [] as $serverPid) {
+        foreach (self::$pidsByService ?? [] as $serverPid) {
             if ($serverPid === $pid) {
                 return true;
             }
