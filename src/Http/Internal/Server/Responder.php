@@ -15,7 +15,7 @@ use Spindle\Http\Response;
 /** Sends the responses of a connection: responses of handlers, and responses of the server, such as errors. */
 final class Responder
 {
-    /** Maximum unread bytes of a request body that are discarded. If more are unread, the connection is closed. */
+    /** Maximum unread bytes of an incomplete request body. If there are more, the response ends the connection. */
     private const MAX_DISCARDED_BYTES = 65_536;
 
     /** Minimum nanoseconds of a pcntl_fork(). A handler that returns sooner has not forked the process. */
