@@ -139,6 +139,13 @@ final class PipeLinesTest extends TestCase
         yield '--rrs' => [['--pipe', '--recend', ',', '--rrs', '-N2', $show], 'a,b,c,d,e', "ab.\ncd.\ne.\n"];
         yield '--remove-rec-sep of lines' => [['--pipe', '--remove-rec-sep', '-N2', $show], "a\nb\nc\n", "ab.\nc.\n"];
         yield '--rrs and --recstart' => [['--pipe', '--recstart', '>', '--rrs', '-N2', $show], '>a>b>c', "ab.\nc.\n"];
+        foreach (['--rrs and two texts' => [], '--rrs and two patterns' => ['--regexp']] as $name => $regexp) {
+            yield $name => [
+                ['--pipe', ...$regexp, '--recstart', '<', '--recend', '>', '--rrs', '-N2', $show],
+                "<a><b>\n><c>\n",
+                "ab>\n.\nc\n.\n",
+            ];
+        }
     }
 
     /** @return \Generator<string, array{list<string>, string, string}> */

@@ -171,7 +171,8 @@ final class InputRows
             'regexp regex', '', Meaning::Same, 'The values of --recstart and --recend are regular expressions',
             'The regular expressions are those of PCRE, without \K',
         ],
-        ['remove-rec-sep removerecsep rrs', '', Meaning::Same, 'Remove the separators of records from blocks'],
+        ['remove-rec-sep removerecsep rrs', '', Meaning::Same, 'Remove the separators of records from blocks',
+            'A job whose block becomes empty has an empty standard input. GNU parallel does not run its command'],
         [
             'round-robin roundrobin round', '', Meaning::Same, 'Start as many jobs as can run at once, and distribute'
             . ' the blocks among them', '`--cat` is refused with `--round-robin`',

@@ -19,7 +19,9 @@ final class PatternEnds implements RecordEnds
 
     private readonly string $last;
     private readonly string $next;
-    private readonly string $separator;
+
+    /** @var list<string> patterns of --rrs: between two records, at the start of a block, and at its end */
+    private readonly array $separators;
 
     /** @throws UsageException */
     public function __construct(string $end, string $start)
@@ -36,7 +38,10 @@ final class PatternEnds implements RecordEnds
         // If a record begins with a match of --recstart, the search for the record's end begins after this match, as in
         // GNU parallel. A search from the start of the record could find an end within this match.
         $this->next = RegularExpression::delimited("\\G(?:(?:{$start})(?s:.*?)|(?s:.*?)){$border}(?!\\G)");
-        $this->separator = RegularExpression::delimited("(?:{$end})(?:{$start})");
+        $this->separators = array_map(
+            RegularExpression::delimited(...),
+            ["(?:{$end})(?:{$start})", "^(?s:{$start})", "(?s:{$end})$"],
+        );
     }
 
     public function last(string $text, int $from, int $limit): int
@@ -68,7 +73,11 @@ final class PatternEnds implements RecordEnds
 
     public function withoutSeparators(string $block): string
     {
-        return preg_replace($this->separator, '', $block) ?? throw self::failed();
+        foreach ($this->separators as $index => $separator) {
+            $block = preg_replace($separator, '', $block, $index === 0 ? -1 : 1) ?? throw self::failed();
+        }
+
+        return $block;
     }
 
     private function match(string $pattern, string $text, int $from): ?string

@@ -11,7 +11,7 @@ final class SeparatorEnds implements RecordEnds
 {
     private readonly string $separator;
 
-    public function __construct(private readonly string $end, string $start)
+    public function __construct(private readonly string $end, private readonly string $start)
     {
         $this->separator = $end . $start;
     }
@@ -77,6 +77,17 @@ final class SeparatorEnds implements RecordEnds
 
     public function withoutSeparators(string $block): string
     {
-        return $this->separator === '' ? $block : str_replace($this->separator, '', $block);
+        if ($this->separator === '') {
+            return $block;
+        }
+        $text = str_replace($this->separator, '', $block);
+        $text = str_starts_with($text, $this->start) ? substr($text, \strlen($this->start)) : $text;
+        foreach (["\n", ''] as $rest) { // GNU parallel also removes --recend before a last line feed
+            if (str_ends_with($text, $this->end . $rest)) {
+                return substr($text, 0, \strlen($text) - \strlen($this->end . $rest)) . $rest;
+            }
+        }
+
+        return $text;
     }
 }
