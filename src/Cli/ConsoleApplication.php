@@ -72,6 +72,7 @@ final class ConsoleApplication extends Application
         parent::__construct('Spindle', self::VERSION);
         $this->setAutoExit(false);
         $this->setCatchExceptions(false);
+        array_map(class_exists(...), [ExitStatus::class, TerminalText::class]); // fail() must work without the files
     }
 
     public function run(?InputInterface $input = null, ?OutputInterface $output = null): int
