@@ -19,6 +19,7 @@ use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
 use Spindle\Internal\IsolatedCall;
 use Spindle\Internal\Launcher\HelperCode;
+use Spindle\Internal\OneWayGenerator;
 use Spindle\Internal\OwnLoop;
 use Spindle\Internal\Preload;
 use Spindle\Internal\ReportDelivery;
@@ -28,6 +29,7 @@ use Spindle\Worker\PortableOutcome;
 use Spindle\Worker\RetryLaterException;
 use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\TaskRetryPolicy;
+use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\Thrown;
 use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerCrashedException;
@@ -116,6 +118,10 @@ final class TaskDispatcher implements PoolEvents
             DriverSuspension::class,
             FiberLocal::class,
             IsolatedCall::class,
+            ItemStream::class,
+            WorkerItems::class,
+            OneWayGenerator::class,
+            TaskTimeoutException::class,
         );
         HelperCode::record(HelperCode::LAUNCHER);
         HelperCode::record(HelperCode::WORKER);

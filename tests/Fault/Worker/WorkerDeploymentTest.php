@@ -9,6 +9,8 @@ use PHPUnit\Framework\TestCase;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Host;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Worker\TaskFailedException;
+use Spindle\Worker\TaskTimeoutException;
 use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
@@ -45,15 +47,48 @@ final class WorkerDeploymentTest extends TestCase
         self::assertSame([5, 5], $outcomes);
     }
 
+    public function testAfterTheRemovalOfTheSourceItsWorkersReportEachKindOfOutcome(): void
+    {
+        (new Process(['cp', '-R', \dirname(__DIR__, 3) . '/src', $this->path('src')]))->mustRun();
+
+        $expected = ['The task threw RuntimeException: boom', [1, 2], 5, 'The task ran for more than 2 seconds'];
+        self::assertSame($expected, Host::call(self::class . '::remove', [$this->path('src')]));
+    }
+
+    /** @return list<mixed> outcomes of tasks after the removal */
+    public static function remove(string $source): array
+    {
+        self::load($source);
+        $pool = new WorkerPool(1, options: new WorkerPoolOptions(timeout: 2.0));
+        self::outcome($pool);
+        rename($source, "{$source}.old");
+        $outcomes = [
+            self::failure(static fn() => $pool->submit(static fn() => throw new \RuntimeException('boom'))->await()),
+        ];
+        $generator = $pool->submit(static function (): \Generator {
+            yield 1;
+            yield 2;
+        })->await();
+        $outcomes[] = iterator_to_array($generator, false);
+        $outcomes[] = self::outcome($pool);
+        $outcomes[] = self::failure(static fn() => $pool->submit(static fn() => sleep(60))->await());
+
+        return $outcomes;
+    }
+
+    private static function failure(\Closure $call): string
+    {
+        try {
+            return get_debug_type($call());
+        } catch (TaskFailedException|TaskTimeoutException $exception) {
+            return (string) preg_replace('/ (in|and) .*/', '', $exception->getMessage());
+        }
+    }
+
     /** @return list<mixed> outcomes of tasks after the replacement */
     public static function deploy(string $source, string $old, string $new, bool $hasRun, string $context): array
     {
-        spl_autoload_register(static function (string $class) use ($source): void {
-            $file = $source . strtr(substr($class, \strlen('Spindle')), '\\', '/') . '.php';
-            if (str_starts_with($class, 'Spindle\\') && is_file($file)) {
-                require $file;
-            }
-        }, prepend: true);
+        self::load($source);
         $context = $context === 'Fork' ? WorkerContext::Fork : WorkerContext::Process;
         $options = new WorkerPoolOptions(context: $context, maxTasks: 1, startTimeout: 10);
         $pool = new WorkerPool(1, options: $options);
@@ -73,5 +108,16 @@ final class WorkerDeploymentTest extends TestCase
         } catch (WorkerStartException $exception) {
             return $exception->getMessage();
         }
+    }
+
+    /** Loads all classes of Spindle from the copy, and not from the checkout. */
+    private static function load(string $source): void
+    {
+        spl_autoload_register(static function (string $class) use ($source): void {
+            if (str_starts_with($class, 'Spindle\\') && !str_starts_with($class, 'Spindle\\Tests\\')) {
+                $file = $source . strtr(substr($class, \strlen('Spindle')), '\\', '/') . '.php';
+                is_file($file) ? require $file : throw new \Error("{$class} is not loaded");
+            }
+        }, prepend: true);
     }
 }

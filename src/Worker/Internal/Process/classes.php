@@ -8,7 +8,7 @@ declare(strict_types=1);
 (static function (): void {
     foreach ([
         '' => ['SpindleException'],
-        'Internal/' => ['Warnings', 'FrameHandler', 'FrameReader', 'MalformedFrameException'],
+        'Internal/' => ['Warnings', 'ThrownText', 'FrameHandler', 'FrameReader', 'MalformedFrameException'],
         'Internal/Launcher/' => ['LauncherProtocol'],
         'Worker/' => ['UnserializableException', 'Thrown', 'TaskContext'],
         'Worker/Internal/' => [
