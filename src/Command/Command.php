@@ -163,7 +163,7 @@ final class Command
      * A stream is read from its current position to its end. Close the stream only after the command has ended. The
      * pool reads a stream or an iterable as fast as the command reads its input. Once the pool has begun to read, the
      * command is not retried. If the code of an iterable runs other commands on the same pool, those commands need free
-     * slots. If the command with this input has the last slot, the others never start, and the iterable waits forever.
+     * slots. If this command has the last slot, the other commands never start, and the iterable waits forever.
      *
      * @param string|resource|iterable<mixed, string>|null $input null for an empty input
      *

@@ -71,8 +71,8 @@ final class CommandPool implements Lifecycle, Statistics
      * A run reads ahead of the caller's loop: one command per slot, and up to {@see CommandPoolOptions::$lookahead}
      * further commands. The iterable may be endless, block or suspend. When the caller leaves its loop, the pool ends
      * the running commands of this run, and starts no others. If `$commands` throws, no more commands are read. If an
-     * output callback or the iterable input of a command throws, all other commands of the run are cancelled. In both
-     * cases, run() first yields the remaining results, and then throws the exception.
+     * output callback or the iterable input of a command throws, all other commands of the run are cancelled. Before
+     * run() throws such an exception, it yields the remaining results.
      *
      * All commands get the environment that this process has when the caller begins to iterate over the results. Each
      * command gets the working directory and the umask that this process has when the pool reads the command.
@@ -221,7 +221,7 @@ final class CommandPool implements Lifecycle, Statistics
         } elseif ($first !== false && ($first->launcher === null || $first->attempts > 0)) {
             $this->dispatcher->cancel([$first]); // runs in a transport, or runs again after a failure
         } else {
-            PendingCommand::cancelFirstRunning(array_values($begun + $commands)); // launchers know which have a slot
+            PendingCommand::cancelFirstRunning(array_values($begun + $commands)); // only launchers know which run
         }
     }
 
@@ -305,7 +305,7 @@ final class CommandPool implements Lifecycle, Statistics
      *
      * Blocks until the processes have ended. A process that ignores SIGTERM is killed after half a second, or after
      * {@see CommandPoolOptions::$gracePeriod} if that is shorter. With a transport, suspends until the transport has
-     * ended the commands. Before PHP 8.4, a destructor can't suspend, so a call there does not wait for the transport.
+     * ended the commands. Before PHP 8.4, a destructor can't suspend, so a call in a destructor does not wait.
      */
     public function kill(): void
     {

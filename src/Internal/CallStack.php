@@ -12,7 +12,7 @@ final class CallStack
         $frames = debug_backtrace(\DEBUG_BACKTRACE_PROVIDE_OBJECT | \DEBUG_BACKTRACE_IGNORE_ARGS);
         foreach (\array_slice($frames, 2) as $frame) {
             $caller = $frame['object'] ?? null;
-            if ($caller === $object || $caller instanceof \Fiber) { // the code that resumed the fiber follows
+            if ($caller === $object || $caller instanceof \Fiber) { // further frames are not of this fiber
                 return $caller === $object;
             }
         }

@@ -24,7 +24,7 @@ interface CommandTransport
      * @param Cancellation $withdrawal   prevents the start of a waiting command, and has no effect on a running one
      * @param Cancellation $cancellation prevents the start of a waiting command. Ends a running command; execute()
      *                                   then returns the outcome. When the caller of the pool cancels, isRequested()
-     *                                   returns true immediately, but subscribers are called in a later turn
+     *                                   returns true immediately, but the event loop calls subscribers later
      *
      * @return string outcome as {@see \Spindle\Command\PortableCommand::encodeResult()} returns it
      *

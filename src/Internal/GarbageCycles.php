@@ -35,8 +35,8 @@ final class GarbageCycles
             gc_collect_cycles();
             // @phpstan-ignore catch.neverThrown (a destructor may throw)
         } catch (\Throwable $thrown) {
-            while ($thrown instanceof \FiberError) { // a destroyed fiber has waited in a `finally` block
-                $thrown = $thrown->getPrevious(); // from the destructor of an earlier object
+            while ($thrown instanceof \FiberError) { // a destroyed fiber tried to wait in a `finally` block
+                $thrown = $thrown->getPrevious(); // null, or the exception of an earlier destructor
             }
 
             return $thrown;

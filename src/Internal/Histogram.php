@@ -35,7 +35,7 @@ final class Histogram
         $count = 0;
         foreach ($this->bounds as $index => $bound) {
             $count += $this->counts[$index] ?? 0;
-            $statistics[strtolower(\sprintf('%s_le_%h_total', $name, $bound))] = $count; // ignores precision, locale
+            $statistics[strtolower(\sprintf('%s_le_%h_total', $name, $bound))] = $count; // %h ignores precision, locale
         }
 
         return [...$statistics, "{$name}_total" => $this->sum];

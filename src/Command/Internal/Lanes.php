@@ -26,7 +26,7 @@ final class Lanes
     public function open(PendingCommandOwner $owner): int
     {
         $environment = Environment::variables();
-        // Consecutive lanes with equal environments share one array, because PHP compares an array with itself at once.
+        // Consecutive lanes with equal environments share one array: PHP compares an array with itself very quickly.
         if ($environment !== $this->environment) {
             $this->environment = $environment;
         }

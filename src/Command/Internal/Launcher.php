@@ -14,7 +14,7 @@ use Spindle\LauncherException;
 /** Represents a launcher (a helper process that starts commands) with its pending commands. */
 final class Launcher implements LauncherEvents
 {
-    /** Maximum bytes of streamed output or input of all running commands in this process; {@see window()}. */
+    /** Maximum bytes of the running commands' streamed output or input in memory of this process; {@see window()}. */
     private const MAX_STREAMED_BYTES = 64 << 20;
     private const MIN_WINDOW = 1 << 14;
 
@@ -29,7 +29,7 @@ final class Launcher implements LauncherEvents
      */
     public int $largestShare = 0;
 
-    /** While this number of a command's input bytes are unacknowledged, this process sends no more of them. */
+    /** While a command has this number of unacknowledged input bytes, this process sends no further input to it. */
     public int $inputWindow = LauncherProtocol::INPUT_WINDOW;
 
     public bool $isReady = false;
@@ -94,7 +94,7 @@ final class Launcher implements LauncherEvents
 
     /**
      * Returns the commands that probably run. A launcher takes waiting commands from the runs in rotation, and reports
-     * each start that comes before the start of an older command. So running commands without a report are the oldest.
+     * a start if an older command still waits. So the running commands whose start was not reported are the oldest.
      *
      * @return array<int, PendingCommand> by id
      */

@@ -30,7 +30,7 @@ final class LauncherBackend implements CommandBackend
     /** @var \WeakReference<AttemptEvents> */
     private readonly \WeakReference $events;
 
-    /** Loop in which the pool was first used, and which its launchers need; null before. */
+    /** Event loop in which the pool was first used. The launchers work only in this loop. Null before the first use. */
     private ?OwnLoop $loop = null;
 
     /** Time of {@see Clock} at which all launchers were first exhausted. An exit of a command sets the time to null. */
@@ -266,7 +266,7 @@ final class LauncherBackend implements CommandBackend
     private function notStarted(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
         [$reason, $exitCode] = [\ord($bytes[$at]), \ord($bytes[$at + 1])];
-        $isWithdrawn = $reason === 0 && $exitCode === 0; // not `isMoving`: a STARTED before a failed start clears it
+        $isWithdrawn = $reason === 0 && $exitCode === 0; // a frame STARTED may have cleared $isMoving
         $pending->cancelled = $pending->cancelled || (!$isWithdrawn && $pending->cancelNext !== null);
         if ($isWithdrawn && !$pending->mustEnd()) {
             try {
@@ -297,7 +297,7 @@ final class LauncherBackend implements CommandBackend
 
     /**
      * Records that a launcher lacks descriptors or processes, and returns whether to retry. Commands of other launchers
-     * may free some when they end. Without such commands, only other programs can, so retries end after a timeout.
+     * may free them when they end. Without such commands, only other programs can, so retries stop after a timeout.
      */
     private function isRetryUseful(): bool
     {

@@ -27,7 +27,7 @@ final class PendingCommand
 
     public bool $cancelled = false;
 
-    /** @var list<self>|null commands that {@see cancelFirstRunning()} asks next; null unless it waits for an answer */
+    /** @var list<self>|null commands that {@see cancelFirstRunning()} tries next; null unless an answer is pending */
     public ?array $cancelNext = null;
 
     /** Whether no attempt may follow the current one, even if it fails. Set by {@see CommandDispatcher::withdraw()}. */
@@ -46,8 +46,8 @@ final class PendingCommand
 
     /**
      * Whether the launcher has reported the start. With the option `rerunAfterCrash` or `delay`, a launcher reports
-     * each start. Without them, it reports a start while an older command waits, and as the answer to a WITHDRAW or
-     * CONFIGURE frame that came after the start.
+     * each start. Without these options, the launcher reports a start only if an older command waits, or as the answer
+     * to a WITHDRAW or CONFIGURE frame that came after the start.
      */
     public bool $started = false;
 

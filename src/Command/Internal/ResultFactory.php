@@ -104,7 +104,7 @@ final class ResultFactory
         return self::withoutExit($pending, "cancelled before {$attempt}");
     }
 
-    /** Creates a result without exit code and times. If a launcher died with the command, one attempt counts. */
+    /** Creates a result without exit code and times. If a launcher died while it ran the command, attempts is >= 1. */
     public static function withoutExit(PendingCommand $pending, string $error): CommandResult
     {
         $pending->attempts = max($pending->attempts, min(1, $pending->deaths));

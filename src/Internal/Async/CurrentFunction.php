@@ -6,7 +6,7 @@ namespace Spindle\Internal\Async;
 
 use Revolt\EventLoop\FiberLocal;
 
-/** Identifies the function that the loop has called. The fiber is not enough: it runs several functions in turn. */
+/** Identifies a call by the event loop. The current fiber does not: the loop uses one fiber for many calls. */
 final class CurrentFunction
 {
     /** @var FiberLocal<\stdClass>|null */

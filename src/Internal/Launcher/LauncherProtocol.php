@@ -56,7 +56,7 @@ final class LauncherProtocol
     /** The command is larger than any system allows. The frame contains neither the command's strings nor its input. */
     public const TOO_LARGE = 0x100;
 
-    /** Payload of CANCEL for a command that must end only if it has a slot. Otherwise, WAITING is the answer. */
+    /** Payload of CANCEL for a command that must end only if it has a slot. Without a slot, the answer is WAITING. */
     public const IF_RUNNING = "\1";
 
     // Flags of CONFIGURE: when STARTED is sent for each command. A frame before the start tells the pool what may have

@@ -97,7 +97,7 @@ final readonly class Deadline
         return $first;
     }
 
-    public function tick(string $for): void
+    public function awaitTurn(string $for): void
     {
         $this->wait(static fn(\Closure $resume): array => [EventLoop::delay(0, $resume)], $for);
     }

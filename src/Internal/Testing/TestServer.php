@@ -80,7 +80,7 @@ final class TestServer
     {
         foreach ($signals as $signal => $seconds) {
             $this->signal($signal);
-            $this->state->signal(self::SIGCONT); // to all: a suspended process handles no other signal before
+            $this->state->signal(self::SIGCONT); // all processes, because a suspended one handles no other signal
             if (Wait::until(fn(): bool => !$this->isRunning(), $seconds)) {
                 return;
             }

@@ -90,7 +90,7 @@ final class JobTermination
 
     /**
      * Ends cancelled and overdue jobs, kills them after the grace period, and checks lingering jobs when a search is
-     * due. If nothing is due, only compares numbers.
+     * due. A call is cheap when nothing is due: it only compares numbers.
      *
      * @param array<int, LauncherJob> $running        jobs that were started and whose end was not reported, by id
      * @param bool                    $isOutputPaused {@see Backend::wait()}; if true, no idle timeout ends a job
@@ -209,7 +209,7 @@ final class JobTermination
         }
     }
 
-    /** @return list<LauncherJob> lingering jobs without processes. Sends TERM to new processes of the other ones. */
+    /** @return list<LauncherJob> lingering jobs without processes; new processes of lingering jobs receive TERM */
     private function searchLingering(int $now): array
     {
         $alive = $this->trees->alive();

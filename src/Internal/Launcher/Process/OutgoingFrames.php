@@ -27,7 +27,7 @@ final class OutgoingFrames
     /** Time at which {@see sendIfDue()} last sent frames, in nanoseconds of the monotonic clock. */
     private int $sentAt = 0;
 
-    /** Whether the pipe to the pool had no space for all bytes. {@see Backend::wait()} ends when it has space. */
+    /** Whether the pipe to the pool had no space for all bytes. {@see Backend::wait()} ends when the pipe has space. */
     private bool $isPipeFull = false;
 
     private string $bytes = '';

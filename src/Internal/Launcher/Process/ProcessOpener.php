@@ -232,7 +232,7 @@ final class ProcessOpener
             return false;
         }
 
-        throw str_contains($message, 'Exec format error') // not in PHP 8.2 with glibc: execvp() starts a shell then
+        throw str_contains($message, 'Exec format error') // not in PHP 8.2 with glibc: its execvp() starts a shell
             ? UnusableProgram::unknownFormat()
             : new StartFailure(str_contains($message, 'No such file') ? 127 : 126, $message);
     }

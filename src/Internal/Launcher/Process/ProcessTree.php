@@ -91,9 +91,9 @@ final class ProcessTree
     {
         $searches = 0;
         do {
-            $newest = self::newest();
+            $newest = self::newestPid();
             $found = $find();
-        } while ($found === [] && self::newest() !== $newest && ++$searches < self::MAX_SEARCHES);
+        } while ($found === [] && self::newestPid() !== $newest && ++$searches < self::MAX_SEARCHES);
 
         return $found;
     }
@@ -157,7 +157,7 @@ final class ProcessTree
         return $memory !== '0' && ($end === '0' || $start !== $end);
     }
 
-    private static function newest(): string
+    private static function newestPid(): string
     {
         $load = (string) Files::read('/proc/loadavg');
 

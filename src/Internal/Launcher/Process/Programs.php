@@ -68,7 +68,7 @@ final class Programs
 
     /**
      * Changes the launcher's working directory before each start, because the path may lead elsewhere than before. Jobs
-     * inherit the directory, except with a thread-safe PHP: its chdir() leaves the process where it is.
+     * inherit the directory, except with a thread-safe PHP: its chdir() does not change the directory of the process.
      *
      * @param string $directory '' for the working directory of the pool's process, if that directory was removed
      *

@@ -274,7 +274,7 @@ final class SpawnBackend implements Backend
         if (isset($ready[$this->poolProcess])) {
             $this->scheduler->poolEnded();
         }
-        // Exits come first: collectExits() also reads the rest of the output, and most commands exit right after it.
+        // Exits come first, because most commands exit right after their last output, and collectExits() reads it too.
         if (isset($ready[$this->signals])) {
             $this->collectExits();
         }

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher\Process;
 
 /**
- * Jobs or commands that wait for a slot, in one lane for each run() or execute() call. Lanes rotate, so that small
- * calls start soon.
+ * Jobs or commands that wait for a slot, in one lane for each run() or execute() call. Lanes rotate, so that a call
+ * with few commands does not wait for all commands of another call.
  *
  * @template T of object{id: int, lane: int}
  */

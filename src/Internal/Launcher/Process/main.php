@@ -23,7 +23,7 @@ require dirname(__DIR__, 2) . '/FrameHandler.php';
 require dirname(__DIR__, 2) . '/FrameReader.php';
 require dirname(__DIR__, 2) . '/MalformedFrameException.php';
 require dirname(__DIR__) . '/LauncherProtocol.php';
-// The folder may also have files of another version or of a tool.
+// The files are listed, because the folder may also have files of another version or of a tool.
 foreach ([
     'ArgumentSize', 'Backend', 'Epoll', 'Files', 'JobScheduler', 'JobTermination', 'JobTrees', 'LauncherJob',
     'Leftovers', 'Libc', 'OutgoingFrames', 'ProcOpenBackend', 'ProcessOpener', 'ProcessTree', 'Programs', 'Signals',

@@ -266,7 +266,7 @@ final class Connector
             if ($answer !== '') {
                 $socket->write($answer, $deadline, 'the login');
             } elseif ($startup->needsCompute) {
-                $deadline->tick('the proof of the password');
+                $deadline->awaitTurn('the proof of the password');
             }
             $answer = $startup->needsCompute
                 ? $startup->compute()
