@@ -70,9 +70,9 @@ final class CommandPool implements Lifecycle, Statistics
      *
      * A run reads ahead of the caller's loop: one command per slot, and up to {@see CommandPoolOptions::$lookahead}
      * further commands. The iterable may be endless, block or suspend. When the caller leaves its loop, the pool ends
-     * the running commands of this run, and starts no others. If `$commands` throws, no more commands are read. If an
-     * output callback or the iterable input of a command throws, all other commands of the run are cancelled. Before
-     * run() throws such an exception, it yields the remaining results.
+     * the running commands of this run, and starts no more of its commands. If `$commands` throws, no more commands are
+     * read. If an output callback or the iterable input of a command throws, all other commands of the run are
+     * cancelled. Before run() throws such an exception, it yields the remaining results.
      *
      * All commands get the environment that this process has when the caller begins to iterate over the results. Each
      * command gets the working directory and the umask that this process has when the pool reads the command.
@@ -292,7 +292,7 @@ final class CommandPool implements Lifecycle, Statistics
         try {
             $this->dispatcher->close($cancellation);
         } catch (CancelledException $cancelled) {
-            // A finally block would also wait after a LogicException, although the pool stays open then.
+            // A finally block would also wait after a LogicException, which leaves the pool open.
             $this->dispatcher->backend->awaitEnd();
             throw $cancelled;
         }

@@ -103,7 +103,7 @@ final class CommandResult
         return $this->succeeded() ? $this : throw CommandFailedException::of($this);
     }
 
-    /** @internal Returns a copy with an error about the command's input or output; the same object for null. */
+    /** @internal Returns a copy with an error about the command's input or output; this object if the error is null. */
     public function withError(?string $error): self
     {
         return $error === null || $error === $this->error ? $this : new self(...[

@@ -6,7 +6,7 @@ namespace Spindle\Internal;
 
 final class Excerpt
 {
-    /** Returns a text of up to $maxBytes, or the first bytes of a longer text and "…". Splits no UTF-8 character. */
+    /** Returns the text; if it is longer than $maxBytes, its beginning and "…". Splits no UTF-8 character. */
     public static function of(string $text, int $maxBytes): string
     {
         if (\strlen($text) <= $maxBytes) {

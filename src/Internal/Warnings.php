@@ -56,7 +56,7 @@ final class Warnings
      * @param resource     $stream
      * @param positive-int $bytes
      *
-     * @return array{string|false, ?string} bytes, and the reason; null without a failure, or if PHP gave no reason
+     * @return array{string|false, ?string} bytes; reason of a failure, or null without a failure or a known reason
      */
     public static function readWithReason(mixed $stream, int $bytes): array
     {
@@ -169,7 +169,7 @@ final class Warnings
         return (string) preg_replace(self::PREFIX_PATTERN, '', $warning);
     }
 
-    /** Returns the reason in PHP's last warning, which a file function must have caused; `$default` without one. */
+    /** Returns the reason in PHP's last warning, which must be of a file function; `$default` without a warning. */
     public static function lastReason(string $default): string
     {
         return self::reason(error_get_last()['message'] ?? $default);

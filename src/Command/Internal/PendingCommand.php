@@ -30,7 +30,7 @@ final class PendingCommand
     /** @var list<self>|null commands that {@see cancelFirstRunning()} tries next; null unless an answer is pending */
     public ?array $cancelNext = null;
 
-    /** Whether no attempt may follow the current one, even if it fails. Set by {@see CommandDispatcher::withdraw()}. */
+    /** Whether the current attempt is the last, even if it fails. Set by {@see CommandDispatcher::withdraw()}. */
     public bool $isLastAttempt = false;
 
     /** @var array<int, Sink> targets of streamed output, by frame type */

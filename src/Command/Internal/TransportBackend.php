@@ -14,7 +14,7 @@ use Spindle\Internal\CommandTransport;
 use Spindle\Internal\Launcher\Process\WaitingJobs;
 use Spindle\LauncherException;
 
-/** Passes up to `$concurrency` commands at a time to a transport: from the lanes of {@see WaitingJobs} in rotation. */
+/** Passes up to `$concurrency` commands at a time to a transport. The lanes of {@see WaitingJobs} take turns. */
 final class TransportBackend implements CommandBackend
 {
     /** @var \WeakReference<AttemptEvents> */

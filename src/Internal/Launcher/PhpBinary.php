@@ -49,8 +49,8 @@ final class PhpBinary
     }
 
     /**
-     * Returns arguments that make PHP ignore php.ini, and load only the extensions that launchers use. PHP then writes
-     * messages to standard error, because standard output carries frames. PHP has no memory limit then, because a
+     * Returns arguments that make PHP ignore php.ini, load only the extensions that launchers use, and write messages
+     * to standard error, because standard output carries frames. The arguments also remove the memory limit, because a
      * launcher may have to store as many commands as the pool's process.
      *
      * @return list<string>

@@ -14,7 +14,7 @@ use Spindle\Internal\Launcher\LauncherProtocol;
  */
 final class JobScheduler implements FrameHandler
 {
-    /** Captured output is sent when it has reached this number of bytes. The rest is sent when the job ends. */
+    /** Captured output is sent at this number of bytes. Less output is sent when the job ends, or on SEND_OUTPUT. */
     private const PIECE_BYTES = 1 << 16;
 
     /** Time limits after all processes have ended: first for reading exits and output, then for sending last frames. */
@@ -387,7 +387,7 @@ final class JobScheduler implements FrameHandler
     private function reportEnd(LauncherJob $job): void
     {
         unset($this->running[$job->id]);
-        $this->exhaustedUntil = 0; // the job's last descendants may have ended without a notice
+        $this->exhaustedUntil = 0; // descendants of the job may have ended unnoticed, so a start may succeed now
         $this->frames->add(LauncherProtocol::EXITED, $job->id, $job->end());
     }
 

@@ -217,7 +217,7 @@ final class Spawner
     {
         $marker = LauncherProtocol::MARKER . "={$this->token}.{$job->id}";
         $changes = implode("\0", $job->changes);
-        // Most jobs have the same changes as the job before. Then only the marker, which is the first entry, is new.
+        // Most jobs have the same changes as the job before. For these jobs, only the marker (the first entry) is new.
         if ($changes === $this->appliedChanges) {
             $this->environment->replaceFirst($marker);
 
@@ -230,7 +230,7 @@ final class Spawner
         $this->appliedChanges = $changes;
     }
 
-    /** @return bool false when no descriptors are available; some pipes may be open then */
+    /** @return bool false when descriptors ran out, perhaps after some of the pipes were opened */
     private function openPipes(LauncherJob $job): bool
     {
         $flags = $job->flags;
