@@ -127,8 +127,8 @@ final class PostgresConnection implements Lifecycle, PostgresLink
      * Cancellation: ends the remaining calls as {@see kill()} does.
      *
      * @throws CancelledException
-     * @throws \LogicException when this fiber has a transaction, a stream or a COPY on the connection, or calls
-     *     close() in a parameter's __toString(). Then close() would wait for its own fiber. The connection remains
+     * @throws \LogicException when close() would wait for its own fiber: this fiber has a transaction, a stream or a
+     *     COPY on the connection, or the __toString() of a statement's parameter calls close(). The connection remains
      *     unchanged
      */
     public function close(?Cancellation $cancellation = null): void

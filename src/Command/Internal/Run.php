@@ -254,8 +254,8 @@ final class Run implements PendingCommandOwner, InputConsumer
 
     /**
      * Returns the lookahead: 0 with a halt policy, while the commands have too many bytes, or while the outputs have
-     * too many files. Even with a lookahead of 0, the run reads commands for free slots. So the run never waits for
-     * fewer files. That wait would not end if the caller keeps the results, and with them the files.
+     * too many files. With a lookahead of 0, the run still reads commands for free slots. If it waited for fewer files,
+     * it would wait forever for a caller that keeps the results, and with them the files.
      */
     private function lookahead(): int
     {

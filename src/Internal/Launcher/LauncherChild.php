@@ -223,10 +223,11 @@ final class LauncherChild
     }
 
     /**
-     * Returns a shell command that closes the given descriptors, then executes the given command. Without FFI, the
-     * launcher's commands would inherit these descriptors. The shell closes only descriptors up to 9, because sh
-     * accepts only one digit. Returns the given command unchanged in three cases: there is nothing to close, there is
-     * no shell, or real and effective ids may differ. Some shells would reset effective ids that differ.
+     * Returns a shell command that closes the given descriptors, then executes the given command. A launcher without
+     * FFI can't mark descriptors as close-on-exec, so its commands would inherit them. The shell only closes
+     * descriptors up to 9, because sh accepts only one digit. Returns the given command unchanged in three cases: there
+     * is nothing to close, there is no shell, or real and effective ids may differ. Some shells would reset ids that
+     * differ.
      *
      * @param list<int>    $descriptors descriptors that are /dev/null in the launcher
      * @param list<string> $command

@@ -18,9 +18,9 @@ use Spindle\Remote\BrokerUnavailableException;
 use function Amp\async;
 
 /**
- * Asks the engine to drop data that this process no longer needs: outcomes that have arrived or are no longer awaited,
- * and stored items of generator tasks. One request drops many outcomes. If the engine is not available, a request is
- * repeated as long as this object exists. At the end of the process, {@see ProcessEnd} sends the unsent requests.
+ * Asks the engine (the server of the broker) to drop data that this process no longer needs: outcomes that have arrived
+ * or are no longer awaited, and stored items of generator tasks. One request drops many outcomes. If the engine is not
+ * available, repeats a request as long as this object exists. {@see ProcessEnd} sends requests that are unsent then.
  */
 final class ReceivedOutcomes implements LastRequests
 {
@@ -65,21 +65,21 @@ final class ReceivedOutcomes implements LastRequests
         $this->bytes += $bytes;
         // The timer keeps this object in memory until the request, but does not keep the event loop running.
         $this->timer ??= EventLoop::unreference(EventLoop::delay(self::DELAY_SECONDS, $this->dropAll(...)));
-        // dropAll() may leave more than SEND_AT_COUNT ids, and the timer then calls dropAll() again. With >= instead of
-        // ===, each call of add() would call dropAll() too.
+        // dropAll() keeps ids of jobs whose submission is pending, and starts a timer for them. With >= instead of ===,
+        // each add() would call dropAll() while SEND_AT_COUNT ids are kept.
         if (\count($this->ids) === self::SEND_AT_COUNT || $this->bytes >= self::SEND_AT_BYTES) {
             $this->dropAll();
         }
     }
 
-    /** Soon makes the engine drop the items of a generator task, and the agent end the task if it is running. */
+    /** Tells the engine soon that this process takes no more items: {@see Broker::stopTakingItems()}. */
     public function stopTakingItems(string $id): void
     {
         $this->sendSoon(function () use ($id): void {
             try {
                 $this->broker->stopTakingItems($this->queue, $id);
             } catch (BrokerUnavailableException) {
-                $this->unstopped[] = $id; // without a repetition, the task would occupy its worker for an hour
+                $this->unstopped[] = $id; // the task could occupy its worker until AgentOptions::$outcomeRetention
                 $this->repeatSoon();
             }
         });
@@ -117,7 +117,7 @@ final class ReceivedOutcomes implements LastRequests
         [$ids, $this->ids, $this->bytes, $this->timer] = [$this->ids, [], 0, null];
         $taken = [];
         foreach ($ids as $id) {
-            // The outbox may submit the job again. The job then runs a second time unless the engine has its outcome.
+            // The outbox may submit a pending job again. Without the outcome, the engine would accept it as a new job.
             $this->outbox->isPending($id) ? $this->addAgain($id) : $taken[] = $id;
         }
 

@@ -20,7 +20,7 @@ final class StoredItems
 {
     private const MAX_ITEMS_PER_REQUEST = 32;
 
-    /** An answer of fewer bytes has all stored items, up to the maximum: {@see \Spindle\Remote\Broker::takeItems()}. */
+    /** An answer of this size may lack stored items: {@see \Spindle\Remote\Broker::takeItems()}. */
     private const MIN_LIMITED_BYTES = 1 << 20;
 
     private int $takenCount = 0;
@@ -54,8 +54,8 @@ final class StoredItems
     /** Ends a running task and lets the engine drop the stored items, unless another process may read the items. */
     private function end(): void
     {
-        // A dispatched task may have other readers until its first item is taken. Each item can be taken only once, so
-        // no other process can read the items of a running task after this object has taken an item.
+        // Other processes may know the id of a dispatched task, but not an id that this process generated (isOwn()).
+        // The process that takes the first item is the only reader of the items of a running task.
         $isOnlyReader = $this->isRunning() && $this->takenCount > 0 || $this->queue->isOwn($this->id);
         if (!$this->isReleased && $isOnlyReader) {
             $this->queue->receivedOutcomes->stopTakingItems($this->id);
@@ -100,8 +100,8 @@ final class StoredItems
                 throw $this->failure;
             } elseif ($this->outcome !== null) {
                 $outcome = $this->outcome;
-                // The engine keeps the items of an answer until the next request for items. If the last answer of the
-                // engine had items ($frames), no further request follows. So end() makes the engine drop these items.
+                // The engine keeps the items of an answer until the next request for items. No request has followed the
+                // last answer. If it had items, end() makes the engine drop them.
                 $this->isReleased = $frames === [];
                 $this->end();
 

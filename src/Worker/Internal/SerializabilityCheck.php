@@ -26,9 +26,9 @@ final class SerializabilityCheck
     public const MAY_SUSPEND = \PHP_INT_MAX - 1;
 
     /**
-     * Value of $deepest if serialize() calls a Serializable::serialize() method. If that method itself calls
-     * serialize(), both calls must share one table of repeated objects. {@see SerializeLock} would give them two
-     * tables. So {@see ValueSerializer} does not hold the lock for such values.
+     * Value of $deepest if serialize() calls a Serializable::serialize() method, which may call serialize() itself. PHP
+     * numbers repeated objects (`r:2`) across both calls. Under {@see SerializeLock}, each call would have its own
+     * numbers. So {@see ValueSerializer} does not hold the lock for such values.
      */
     public const MAY_SHARE = \PHP_INT_MAX;
 
@@ -169,7 +169,7 @@ final class SerializabilityCheck
             // @phpstan-ignore method.notFound (PHP 8.4)
             if (\PHP_VERSION_ID >= 80400 && self::$classes[$value::class]->isUninitializedLazyObject($value)) {
                 throw SerializationFailure::exceptionFor($value, $path, $refused);
-            } // otherwise PHP has refused a part of the value; a check of the parts, or serialize(), will name it
+            } // otherwise PHP has refused a part, which the caller, or ValueSerializer, finds and names later
         }
     }
 
@@ -218,7 +218,7 @@ final class SerializabilityCheck
         $method = self::$methods[$value::class]
             ??= new \ReflectionMethod($value::class, $isSleep ? '__sleep' : '__serialize');
         if (str_starts_with($method->class, 'Random\\')) {
-            return (array) $value; // PHP code can't read the values that methods of PHP's Random classes return
+            return (array) $value; // Randomizer::__serialize() returns a value of unknown type
         }
         $invoke = static fn(): mixed => $method->invoke($value);
         $call = $kind->maySuspend()

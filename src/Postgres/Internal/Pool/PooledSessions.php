@@ -92,8 +92,9 @@ final class PooledSessions
     }
 
     /**
-     * Postpones the running query of each stalled session: cancels the query, and sends it again after later queries.
-     * The query may wait for a lock whose owner waits, directly or indirectly, for a later query of that session.
+     * Postpones the running query of each stalled session: cancels the query, and usually sends it again after later
+     * queries. Otherwise, a query that waits for a transaction's lock could wait forever, if the transaction ends only
+     * after a later query of this session.
      *
      * @return bool whether any session is shared by several queries
      */

@@ -7,8 +7,8 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Cli\Internal\UsageException;
 
 /**
- * Packs records into jobs of a command that gets each record as one unchanged word. Makes the same jobs as
- * {@see Packing::jobs()}, but faster: text with thousands of records is added in one step, and is not split.
+ * Packs records into jobs. The command of a job gets each of its records, unchanged, as one argument. Makes the same
+ * jobs as {@see Packing::jobs()}, but faster: adds text with thousands of records in one step, without splitting it.
  */
 final class TextPacking
 {
