@@ -14,7 +14,7 @@ spl_autoload_register((static function (): \Closure {
     $loaded = $identify();
 
     return static function (string $class) use ($identify, $loaded): void {
-        if (preg_match('/^(Spindle|Amp|Revolt)\\\\/', $class) === 1) {
+        if (str_starts_with($class, 'Spindle\\')) {
             clearstatcache();
             $folder = \dirname(__DIR__);
             $identify() === $loaded || throw new \Error(
