@@ -28,7 +28,7 @@ final class InputPump
     private ?\Generator $reading;
 
     /** Runs the code of the input in one fiber; null if the input is an array, which has no code. */
-    private ?Coroutine $reader;
+    private ?Coroutine $coroutine;
 
     /** Number of values of an array that were not yet passed to the consumer; negative for any other iterable. */
     private int $unreadCount;
@@ -61,7 +61,7 @@ final class InputPump
      */
     public function __construct(private ?InputConsumer $consumer, iterable $input)
     {
-        $this->reader = \is_array($input) ? null : new Coroutine();
+        $this->coroutine = \is_array($input) ? null : new Coroutine();
         $this->unreadCount = \is_array($input) ? \count($input) : -1;
         $this->reading = $this->read($input);
     }
@@ -71,7 +71,7 @@ final class InputPump
     {
         if (!$this->isReading && !$this->isOver && $this->consumer?->room() > 0) {
             $this->isReading = true;
-            $this->reader === null ? EventLoop::queue($this->pull(...)) : $this->reader->queue($this->pull(...));
+            $this->coroutine === null ? EventLoop::queue($this->pull(...)) : $this->coroutine->queue($this->pull(...));
         }
     }
 
@@ -127,9 +127,9 @@ final class InputPump
             $this->reading = null; // a `finally` block of the input may throw
         } finally {
             if (!$this->isReading) {
-                // Destroys the reader's fiber now, so that the caller can catch exceptions of the fiber. If PHP
+                // Destroys the coroutine's fiber now, so that the caller can catch exceptions of the fiber. If PHP
                 // destroyed the fiber while another exception is thrown, no `catch` block could catch them.
-                $this->consumer = $this->reader = null;
+                $this->consumer = $this->coroutine = null;
             }
         }
     }
@@ -137,7 +137,7 @@ final class InputPump
     /** Reads values in one callback of the event loop. Returns whether the input may have more values. */
     private function pull(): bool
     {
-        $turn = $this->reader === null ? null : EventLoop::defer($this->suspended(...));
+        $turn = $this->coroutine === null ? null : EventLoop::defer($this->suspended(...));
         $this->sliceEnd = Clock::now() + self::SLICE_SECONDS;
         try {
             if (!$this->isOver && $this->consumer?->room() > 0) {

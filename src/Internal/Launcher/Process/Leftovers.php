@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Internal\Launcher\Process;
 
-/** Removes temporary files that a process could not unlink before it was killed (Spindle\Internal\UnlinkedFile). */
+/** Removes temporary files of Spindle\Internal\UnlinkedFile that the pool's process had not unlinked when it ended. */
 final class Leftovers
 {
     /** Removes files whose absolute paths begin with `$prefix`, if the pool's process (pid `$pool`) has ended. */
