@@ -18,7 +18,7 @@ final readonly class DefaultMemoryLimit
      * Returns the limit in PHP's notation; null to keep PHP's setting.
      *
      * @param int $processes number of processes that share the memory
-     * @param int $minBytes  minimum of the limit, besides 128 MiB
+     * @param int $minBytes  minimum of the limit; has no effect below 128 MiB, which is always a minimum
      */
     public static function of(int $processes, int $minBytes = 0, UsableMemory $memory = new UsableMemory()): ?string
     {

@@ -24,7 +24,7 @@ final class OneWayGenerator
 
     /**
      * Yields the generator of a task, or the object that has the generator, and sets the caller's variable to null. PHP
-     * still keeps the yielded object when the reader requests the next value. So the caller must then delegate to
+     * still keeps the yielded object when the reader requests the next value. So the caller must next delegate to
      * {@see release()}. As soon as the reader has also dropped the generator, PHP destroys it, and the task ends.
      *
      * @param-out null $result

@@ -9,7 +9,7 @@ final class ReleaseMismatchException extends \RuntimeException
 {
     /**
      * @param string $release folder of the current release
-     * @param string $reason clause: which part of the previous release the process keeps
+     * @param string $reason clause: why this process can't change to the current release
      */
     public static function moved(string $release, string $reason): self
     {

@@ -303,7 +303,7 @@ final class LauncherBackend implements CommandBackend
     {
         $now = Clock::now();
         if ($now - $this->exhaustedAt > self::EXHAUSTED_TIMEOUT_SECONDS + $this->options->delay) {
-            $this->exhaustedSince = null; // the last shortage is over: retries would have reported it in this time
+            $this->exhaustedSince = null; // no retry has failed since then, so the last shortage is over
         }
         $this->exhaustedAt = $now;
 

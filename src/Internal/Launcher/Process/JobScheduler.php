@@ -46,7 +46,7 @@ final class JobScheduler implements FrameHandler
     /** Time of the next try after a start failed for lack of descriptors or processes, in ns; 0 without such a lack. */
     private int $exhaustedUntil = 0;
 
-    /** Whether frames report each start: a sum of BEFORE_START and AFTER_START. */
+    /** When a frame STARTED reports each job: BEFORE_START, AFTER_START, both (their sum) or neither (0). */
     private int $announcedStarts = 0;
 
     /** The launcher reads no output of a job while more streamed bytes than this await the pool's acknowledgement. */
