@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Internal\Launcher;
 
 use Spindle\Internal\Launcher\Process\Files;
+use Spindle\Internal\Warnings;
 
 /** Finds out whether a deployment has replaced the source files of a helper process, perhaps by incompatible ones. */
 final class HelperCode
@@ -30,8 +31,10 @@ final class HelperCode
      */
     public static function record(array $paths): void
     {
-        if (\function_exists('scandir')) { // otherwise no helper can be started
-            self::$hashes[$paths[0]] ??= self::hash($paths);
+        $isRecorded = isset(self::$hashes[$paths[0]]);
+        $hash = !$isRecorded && \function_exists('scandir') ? self::hash($paths) : null; // no helper starts without it
+        if ($hash !== null) {
+            self::$hashes[$paths[0]] = $hash;
         }
     }
 
@@ -42,34 +45,42 @@ final class HelperCode
      */
     public static function failure(array $paths): ?string
     {
-        self::record($paths);
+        $present = self::hash($paths);
+        if ($present === null || $present === (self::$hashes[$paths[0]] ??= $present)) {
+            return null;
+        }
 
-        return self::hash($paths) === (self::$hashes[$paths[0]] ?? null)
-            ? null
-            : 'its source files in ' . \dirname(__DIR__, 2) . ' have changed since this process loaded them, or can\'t'
-                . ' be read, as after a deployment. Restart this process';
+        return 'its source files in ' . \dirname(__DIR__, 2) . ' have changed since this process loaded them, or can\'t'
+            . ' be read, as after a deployment. Restart this process';
     }
 
-    /** @param self::LAUNCHER|self::WORKER $paths */
-    private static function hash(array $paths): string
+    /**
+     * @param self::LAUNCHER|self::WORKER $paths
+     *
+     * @return string|null null if readable files can't be opened, because this process has no free descriptor
+     */
+    private static function hash(array $paths): ?string
     {
-        $source = \dirname(__DIR__, 2);
         $context = hash_init('xxh128');
         foreach ($paths as $path) {
-            foreach (str_ends_with($path, '.php') ? [$path] : self::filesIn($source, $path) as $file) {
-                hash_update($context, (string) Files::read("{$source}/{$file}") . "\0");
+            foreach (self::filesOf(\dirname(__DIR__, 2) . "/{$path}") as $file) {
+                $code = Files::read($file);
+                if ($code === false && Warnings::suppressed(static fn(): bool => is_readable($file))) {
+                    return null;
+                }
+                hash_update($context, "{$code}\0");
             }
         }
 
         return hash_final($context);
     }
 
-    /** @return list<string> files with code; not those of an editor or of macOS */
-    private static function filesIn(string $source, string $folder): array
+    /** @return list<string> files with code; not those of an editor or of macOS. A folder itself if it is unreadable */
+    private static function filesOf(string $path): array
     {
         $isCode = static fn(string $name): bool => preg_match('/^\w+\.php$/D', $name) === 1;
-        $names = array_filter(Files::in("{$source}/{$folder}"), $isCode);
+        $names = str_ends_with($path, '.php') ? [] : array_values(array_filter(Files::in($path), $isCode));
 
-        return array_values(array_map(static fn(string $name): string => "{$folder}/{$name}", $names));
+        return $names === [] ? [$path] : array_map(static fn(string $name): string => "{$path}/{$name}", $names);
     }
 }

@@ -6,6 +6,9 @@ namespace Spindle\Tests\Fault\Worker;
 
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
+use Spindle\Internal\Launcher\HelperCode;
+use Spindle\Internal\Launcher\Process\Files;
+use Spindle\Internal\Warnings;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Host;
 use Spindle\Tests\OwnDirectory;
@@ -83,6 +86,41 @@ final class WorkerDeploymentTest extends TestCase
         } catch (TaskFailedException|TaskTimeoutException $exception) {
             return (string) preg_replace('/ (in|and) .*/', '', $exception->getMessage());
         }
+    }
+
+    public function testSourceThatCannotBeOpenedForWantOfDescriptorsHasNotChanged(): void
+    {
+        $shell = ['/bin/sh', '-c', 'ulimit -n 100; exec "$@"', 'sh'];
+
+        self::assertSame([5, 5], Host::call(self::class . '::runWithoutDescriptors', within: $shell));
+    }
+
+    /** @return list<mixed> outcome of a task if the files were unreadable at first, and of one while they are */
+    public static function runWithoutDescriptors(): array
+    {
+        class_exists(HelperCode::class) && class_exists(Files::class) && class_exists(Warnings::class);
+        $files = self::useUpDescriptors();
+        HelperCode::record(HelperCode::LAUNCHER);
+        HelperCode::record(HelperCode::WORKER);
+        array_map(fclose(...), $files);
+        $pool = new WorkerPool(1, options: new WorkerPoolOptions(maxTasks: 1));
+        $first = self::outcome($pool);
+        $files = self::useUpDescriptors();
+        $second = self::outcome($pool);
+        array_map(fclose(...), $files);
+
+        return [$first, $second];
+    }
+
+    /** @return list<resource> */
+    private static function useUpDescriptors(): array
+    {
+        $files = [];
+        while (($file = @fopen('/dev/null', 'r')) !== false) {
+            $files[] = $file;
+        }
+
+        return $files;
     }
 
     /** @return list<mixed> outcomes of tasks after the replacement */
