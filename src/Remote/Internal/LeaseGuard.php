@@ -63,7 +63,8 @@ final class LeaseGuard
         // The helper inherits no descriptors. Otherwise it would keep sockets open that this process has closed.
         $replaced = array_fill_keys(Descriptors::toReplace(), $none);
         $php = PhpBinary::find($this->php, 'WorkerPoolOptions');
-        $command = [$php, ...PhpBinary::options(), __DIR__ . '/lease-guard.php', (string) getmypid()];
+        $main = PhpBinary::script(__DIR__ . '/lease-guard.php');
+        $command = [$php, ...PhpBinary::options(), ...$main, (string) getmypid()];
         $descriptors = [['pipe', 'r'], ['socket'], $none] + $replaced;
         $pipes = [];
         $process = Warnings::suppressed(static function () use ($command, $descriptors, &$pipes): mixed {

@@ -14,6 +14,7 @@ use Spindle\Remote\Internal\AgentPools;
 use Spindle\Remote\Internal\LeaseGuard;
 use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
@@ -138,6 +139,39 @@ final class LeaseGuardTest extends TidyTestCase
         self::assertSame([true, true], array_map(Processes::isAlive(...), $pids));
         $guards[0]->close();
         $guards[1]->close();
+    }
+
+    public function testGuardsInAPharEndJobsAndNotEachOther(): void
+    {
+        $build = '$phar = new Phar($argv[1]); $phar->buildFromDirectory($argv[2]);';
+        $command = [\PHP_BINARY, '-d', 'phar.readonly=0', '-r', $build, '--', $this->path('program.phar')];
+        (new Process([...$command, \dirname(__DIR__, 3) . '/src']))->mustRun();
+
+        $outcome = Host::call(self::class . '::guardFrom', ["phar://{$this->path('program.phar')}"]);
+        self::assertSame([false, [true, true]], $outcome);
+    }
+
+    /** @return array{bool, list<bool>} whether the process of a job is alive after the kill, and each guard */
+    public static function guardFrom(string $source): array
+    {
+        spl_autoload_register(static function (string $class) use ($source): void {
+            $file = $source . strtr(substr($class, \strlen('Spindle')), '\\', '/') . '.php';
+            if (str_starts_with($class, 'Spindle\\') && is_file($file)) {
+                require $file;
+            }
+        }, prepend: true);
+        $guards = [new LeaseGuard(), new LeaseGuard()];
+        array_map(static fn(LeaseGuard $guard) => $guard->start(), $guards);
+        $pids = array_keys(Processes::childrenOf((int) getmypid()));
+        foreach ($pids as $pid) {
+            Eventually::holds(static fn(): bool => !file_exists("/proc/{$pid}/fd/1"), 'it is ready');
+        }
+        $job = new Process(['sleep', '1000']);
+        $job->start();
+        $guards[0]->extend(Clock::now() - 1.0);
+        Eventually::holds(static fn(): bool => !$job->isRunning(), 'it kills when it is time');
+
+        return [$job->isRunning(), array_map(Processes::isAlive(...), $pids)];
     }
 
     public function testAGuardThatReadsNothingIsReplaced(): void
