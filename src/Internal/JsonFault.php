@@ -90,7 +90,9 @@ final readonly class JsonFault
     private static function isEncoded(object $value, string $key): bool
     {
         return !str_starts_with($key, "\0")
-            // @phpstan-ignore method.notFound (PHP 8.4)
-            && (\PHP_VERSION_ID < 80400 || !(new \ReflectionProperty($value, $key))->hasHooks());
+            && (\PHP_VERSION_ID < 80400
+                || !property_exists($value::class, $key) // for example, "date" of a DateTime
+                // @phpstan-ignore method.notFound (PHP 8.4)
+                || !(new \ReflectionProperty($value::class, $key))->hasHooks());
     }
 }

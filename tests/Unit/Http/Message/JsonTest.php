@@ -59,6 +59,11 @@ final class JsonTest extends TestCase
             [JobStatus::Waiting, WorkerContext::Process],
             'Non-backed enums have no default serialization (in $value[1])',
         ];
+        yield 'a part after objects without declared properties' => [
+            [new \DateTimeImmutable(), new \DateTimeZone('UTC'), new \ArrayObject(['a', 'b' => 1]), "\xff"],
+            self::UTF8 . ' (in $value[3])',
+        ];
+        yield 'an element of an ArrayObject' => [new \ArrayObject([["\xff"]]), self::UTF8 . ' (in $value[0][0])'];
         yield 'a value of jsonSerialize()' => [[$serializable], self::UTF8];
         yield 'a cycle' => [$cycle, 'Recursion detected'];
         $cycle['other'] = &$cycle;
