@@ -39,7 +39,8 @@ final class InputRows
             'header', ':', Meaning::Same, 'The first line of each input has the names of its columns. {NAME} stands for'
             . ' the value in that column. With --pipe, the input of each job begins with this line',
             'Only with `--pipe`, the value can also be a number of lines or a regular expression. With this'
-            . ' option, GNU parallel splits lines at tabs by default; here, give `--colsep \'\t\'` too',
+            . ' option, GNU parallel splits lines at tabs by default; here, give `--colsep \'\t\'` too. If'
+            . ' `-I` changes {}, GNU parallel no longer replaces {NAME}',
         ],
         [
             'trim', 'HOW', Meaning::Same, 'Remove white space around values: l (left), r (right), lr or rl (both),'

@@ -135,9 +135,11 @@ final class RunRows
             'use-decompress-program decompress-program usedecompressprogram decompressprogram', 'PROGRAM',
             Meaning::Refused, self::COMPRESS,
         ],
-        ['dry-run dryrun dr', '', Meaning::Same, 'Print the commands without running them',
-            'No files are written, and `--halt` has no effect. GNU parallel writes the files of `--results`, instead of'
-            . ' printing the commands, and obeys `--halt`'],
+        [
+            'dry-run dryrun dr', '', Meaning::Same, 'Print the commands without running them',
+            'No files are written, and `--halt` and `-t` have no effect. GNU parallel writes the files of `--results`'
+            . ' instead of printing the commands, and obeys `--halt`',
+        ],
         ['print v', '', Meaning::Same, 'Print each command before its output. Also -v', 'Only `spindle run` has the'
             . ' name `--print`. `-vvv` logs each step. With `--results`, only GNU parallel writes the command to the'
             . ' file of the output'],
