@@ -22,11 +22,14 @@ use Revolt\EventLoop\Internal\DriverSuspension;
 use Revolt\EventLoop\Internal\StreamReadableCallback;
 use Revolt\EventLoop\Internal\StreamWritableCallback;
 use Spindle\Internal\Async\Condition;
+use Spindle\Internal\Async\CurrentFunction;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\Timeout;
 use Spindle\Internal\Backoff;
+use Spindle\Internal\CallStack;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
+use Spindle\Internal\FreeMemory;
 use Spindle\Internal\GarbageCycles;
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Network\ClientStream;
@@ -109,6 +112,7 @@ final class SessionFactory
         Exchange::class,
         Backoff::class,
         CallerTrace::class,
+        CallStack::class,
         Cancellable::class,
         CancellationLimit::class,
         CancelledException::class,
@@ -117,6 +121,7 @@ final class SessionFactory
         FiberLocal::class,
         Future::class,
         FiberQueue::class,
+        FreeMemory::class,
         FutureIterator::class,
         FutureIteratorQueue::class,
         FutureState::class,
@@ -160,6 +165,7 @@ final class SessionFactory
         UniqueViolationException::class,
         KnownStatement::class,
         CopyRunner::class,
+        CurrentFunction::class,
         Portal::class,
         BusyTime::class,
         MultipleStatementsException::class,

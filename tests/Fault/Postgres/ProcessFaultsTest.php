@@ -161,6 +161,16 @@ final class ProcessFaultsTest extends TidyTestCase
         }
     }
 
+    public function testALargeResultAndTheEndOfAPoolNeedNoDescriptor(): void
+    {
+        $outcomes = Host::call(
+            ProcessPrograms::class . '::closeWithoutDescriptors',
+            [Cluster::shared()->dsn()],
+            ['/bin/sh', '-c', 'ulimit -n 40; exec "$@"', 'sh'],
+        );
+        self::assertSame(['5000', '"closed"'], $outcomes);
+    }
+
     public function testFirstStatementsWithoutADescriptorHaveTheirOutcomes(): void
     {
         $outcomes = Host::call(

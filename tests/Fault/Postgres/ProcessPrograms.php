@@ -231,6 +231,26 @@ final class ProcessPrograms
         return [Outcome::describe($outcome), Outcome::describe($count)];
     }
 
+    /** @return list<string> number of streamed rows without descriptors; outcome of close() */
+    public static function closeWithoutDescriptors(string $dsn): array
+    {
+        $pool = new PostgresPool($dsn, 1);
+        $pool->query('SELECT 1');
+        Outcome::describe(Outcome::of(static fn(): bool => true));
+        $files = self::takeAll();
+        $count = Outcome::of(
+            static fn(): int => iterator_count($pool->stream('SELECT generate_series(1, 5000)')),
+        );
+        $end = Outcome::of(static function () use ($pool): string {
+            $pool->close();
+
+            return 'closed';
+        });
+        unset($files);
+
+        return [Outcome::describe($count), Outcome::describe($end)];
+    }
+
     /** @return array<string, string> outcomes with descriptors that select() can't watch, by event loop driver */
     public static function useHighDescriptors(string $dsn): array
     {
