@@ -154,6 +154,11 @@ final class ClaimedJob implements Cancellation
         $this->isNotified = false;
     }
 
+    public static function isAwaitingReader(self $job): bool
+    {
+        return $job->notified?->isAwaited() === true;
+    }
+
     /** Starts the task's time limit. Called when a worker starts the task; further calls have no effect. */
     public function startTimeLimit(): void
     {

@@ -52,19 +52,17 @@ final class JobRunner
     private array $cancelledBefore = [];
 
     private int $bytes = 0;
-
     private int $capacity;
+    private int $extraClaims = 0;
+    private bool $isStopping = false;
 
     /** Highest sequence number of a job that the pool got; after {@see addRecovered()}, the last reserved number. */
     private int $lastPooledNumber = 0;
-
-    private bool $isStopping = false;
 
     /** Whether the signature of any job was valid, which shows that the agent has a key of the queue. */
     private bool $hasVerified = false;
 
     private int $refusedClaimCount = 0;
-
     private float $claimsPausedUntil = 0.0;
 
     public function __construct(private readonly AgentRun $run, private readonly SettlementFactory $settlements)
@@ -100,7 +98,7 @@ final class JobRunner
             && $this->bytes < $this->run->pools->budget->maxBytes
             && Clock::now() >= $this->claimsPausedUntil;
 
-        return $mayClaim ? max(0, $this->capacity - \count($this->jobs)) : 0;
+        return $mayClaim ? max(0, $this->capacity + $this->extraClaims - \count($this->jobs)) : 0;
     }
 
     /** @return int highest sequence number of a job that the pool can receive before the next request */
@@ -131,6 +129,8 @@ final class JobRunner
         if ($pooled > max($this->run->workers, $finished)) {
             $this->run->pools->cancelWaiting(); // takes back jobs that wait in the pool behind slow jobs
         }
+        // Perhaps the reader waits for a generator whose agent was lost. No worker is needed to settle that generator.
+        $this->extraClaims = array_filter($this->jobs, ClaimedJob::isAwaitingReader(...)) === [] ? 0 : 1;
         $this->fillPool(); // the lease was nearly over when the waiting jobs arrived, and has been renewed since
     }
 

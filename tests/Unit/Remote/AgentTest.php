@@ -58,6 +58,7 @@ use Spindle\Worker\PortableOutcome;
 use Spindle\Worker\ResultBudget;
 use Spindle\Worker\RetryLaterException;
 use Spindle\Worker\TaskTimeoutException;
+use Spindle\Worker\WorkerCrashedException;
 
 use function Amp\async;
 use function Amp\delay;
@@ -756,6 +757,46 @@ final class AgentTest extends TidyTestCase
         delay(20.0);
         self::assertSame(JobStatus::Cancelled, $other->status('id'));
         $agent->close();
+        $ended->await();
+    }
+
+    public function testALostGeneratorEndsAlthoughAnotherOneOccupiesAllWorkers(): void
+    {
+        $engine = new MemoryEngine();
+        $memory = new MemoryBroker($engine);
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys);
+        $task = static fn(): \Generator => yield 1;
+        $lost = $executor->submit($task);
+        $owner = self::joined($engine);
+        [$delivery] = $memory->settleAndClaim('queue', $owner, [], 1, 60.0)->deliveries;
+        $settlements = new SettlementFactory($keys, 'queue', $owner, 100, new FailedJobLog(new NullLogger(), 'queue'));
+        $memory->putItems('queue', $owner, $delivery->id, 1, 0, [
+            $settlements->item($delivery, 0, serialize([0, 'item'])),
+        ]);
+        $pool = self::createStub(Executor::class);
+        $pool->method('submit')->willReturnCallback(static fn(): Future => Future::complete((static function () {
+            for ($i = 0; $i < 100; ++$i) {
+                yield serialize([$i, 'item']);
+            }
+
+            return PortableOutcome::returned('end');
+        })()));
+        $agent = new Agent(new MemoryBroker($engine), 'queue', 1, $keys, createPool: static fn(): Executor => $pool);
+        $ended = async($agent->run(...));
+        $unread = $executor->submit($task);
+        $executor->submit($task)->ignore(); // a job that the agent gives back
+        $items = $lost->await(new TimeoutCancellation(60.0));
+        $read = new Collected((static function () use ($items): \Generator {
+            yield from $items;
+        })());
+
+        self::assertSame(['item'], $read->values);
+        self::assertInstanceOf(WorkerCrashedException::class, $read->thrown);
+        $second = $unread->await();
+        self::assertCount(100, iterator_to_array($second));
+        $executor->kill();
+        $agent->kill();
         $ended->await();
     }
 
