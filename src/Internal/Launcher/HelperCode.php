@@ -18,6 +18,8 @@ final class HelperCode
     public const WORKER = [
         'Worker/Internal/WorkerProtocol.php', 'Worker/Internal/ValuePacking.php', 'Worker/Internal/TaskCode.php',
         'Worker/Internal/ValueSerializer.php', 'Worker/Internal/SharedFlags.php', 'Worker/Internal/Process',
+        'Worker/Internal/SentClosure.php', 'Worker/Internal/SentCallable.php', 'Worker/Internal/ClosureUnpacker.php',
+        'Worker/Internal/ClosureStream.php', 'Worker/PortableTask.php', 'Worker/Thrown.php',
         'Internal/Launcher/LauncherProtocol.php', 'Internal/FrameReader.php',
     ];
 

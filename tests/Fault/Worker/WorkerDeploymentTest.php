@@ -32,10 +32,18 @@ final class WorkerDeploymentTest extends TestCase
     #[TestWith(['RESULTS = 18', 'RESULTS = 19', false])]
     #[TestWith(['READY = 17', 'READY = 30', true])]
     #[TestWith(['CODE = 1', 'CODE = 1', true])]
-    public function testAProcessNeedsTheSourceThatThePoolHasLoaded(string $old, string $new, bool $hasRun): void
-    {
+    #[TestWith(['$captured', '$values', true, 'Worker/Internal/SentClosure.php'])]
+    #[TestWith(['$sent', '$form', true, 'Worker/Internal/ClosureUnpacker.php'])]
+    #[TestWith(['$attempt', '$number', true, 'Worker/PortableTask.php'])]
+    public function testAProcessNeedsTheSourceThatThePoolHasLoaded(
+        string $old,
+        string $new,
+        bool $hasRun,
+        string $file = self::PROTOCOL,
+    ): void {
         (new Process(['cp', '-R', \dirname(__DIR__, 3) . '/src', $this->path('src')]))->mustRun();
-        $outcomes = Host::call(self::class . '::deploy', [$this->path('src'), $old, $new, $hasRun, 'Process']);
+        $arguments = [$this->path('src'), $old, $new, $hasRun, 'Process', $file];
+        $outcomes = Host::call(self::class . '::deploy', $arguments);
 
         $expected = "No worker can be started: its source files in {$this->path('src')} have changed since this process"
             . " loaded them, or can't be read, as after a deployment. Restart this process";
@@ -124,8 +132,14 @@ final class WorkerDeploymentTest extends TestCase
     }
 
     /** @return list<mixed> outcomes of tasks after the replacement */
-    public static function deploy(string $source, string $old, string $new, bool $hasRun, string $context): array
-    {
+    public static function deploy(
+        string $source,
+        string $old,
+        string $new,
+        bool $hasRun,
+        string $context,
+        string $file = self::PROTOCOL,
+    ): array {
         self::load($source);
         $context = $context === 'Fork' ? WorkerContext::Fork : WorkerContext::Process;
         $options = new WorkerPoolOptions(context: $context, maxTasks: 1, startTimeout: 10);
@@ -133,8 +147,8 @@ final class WorkerDeploymentTest extends TestCase
         if ($hasRun) {
             self::outcome($pool);
         }
-        $text = (string) file_get_contents("{$source}/" . self::PROTOCOL);
-        file_put_contents("{$source}/" . self::PROTOCOL, str_replace($old, $new, $text));
+        $text = (string) file_get_contents("{$source}/{$file}");
+        file_put_contents("{$source}/{$file}", str_replace($old, $new, $text));
 
         return [self::outcome($pool), self::outcome($pool)];
     }
