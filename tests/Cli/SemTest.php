@@ -180,6 +180,28 @@ final class SemTest extends TestCase
         self::assertSame("free\n", $waiting->getOutput());
     }
 
+    public function testNoPipeDisappearsWhileAnotherProcessCountsThem(): void
+    {
+        $holder = $this->process(['sem', '--id', 'a', '--fg', ': > started; until [ -e go ]; do sleep 0.01; done']);
+        $holder->setEnv(['TMPDIR' => $this->path(), self::MARK => $this->mark]);
+        $holder->start();
+        $this->waitForFile('started');
+        $lock = fopen($this->path('spindle-sem-' . posix_geteuid() . '/lock'), 'r');
+        self::assertIsResource($lock);
+        flock($lock, \LOCK_EX);
+        $this->file('go', '');
+        $wait = "-> FLOCK  ADVISORY  WRITE {$holder->getPid()} ";
+        Eventually::holdsByItself(
+            static fn(): bool => !$holder->isRunning()
+                || str_contains((string) file_get_contents('/proc/locks'), $wait),
+            'the process waits for the lock',
+        );
+
+        self::assertTrue($holder->isRunning());
+        flock($lock, \LOCK_UN);
+        self::assertSame(0, $holder->wait());
+    }
+
     public function testTheCommandStartsAnywayAfterItsTime(): void
     {
         $process = $this->sem(

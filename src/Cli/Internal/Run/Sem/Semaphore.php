@@ -147,7 +147,9 @@ final class Semaphore
     /** Removes the pipe when the command is over. Waiting processes notice when this process closes the pipe. */
     public function release(): void
     {
+        flock($this->lock, \LOCK_EX);
         @unlink($this->path);
+        flock($this->lock, \LOCK_UN);
     }
 
     /** @return resource */
@@ -160,10 +162,11 @@ final class Semaphore
         umask($umask);
 
         if ($pipe === false) {
-            $this->release();
+            @unlink($path);
+            throw new UsageException("can't create the named pipe '{$path}'");
         }
 
-        return $pipe === false ? throw new UsageException("can't create the named pipe '{$path}'") : $pipe;
+        return $pipe;
     }
 
     /** @param list<resource> $holders */
