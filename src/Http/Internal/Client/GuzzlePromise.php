@@ -33,7 +33,7 @@ final class GuzzlePromise implements PromiseInterface
 
     private bool $isAwaited = false;
 
-    private bool $isFinished = false;
+    private bool $hasRunCallbacks = false;
 
     /** @var DeferredFuture<null>|null created by the first wait */
     private ?DeferredFuture $finished = null;
@@ -107,7 +107,7 @@ final class GuzzlePromise implements PromiseInterface
      */
     public function wait(bool $unwrap = true): mixed
     {
-        if ($this->state === self::PENDING || !$unwrap && !$this->isFinished) {
+        if ($this->state === self::PENDING || !$unwrap && !$this->hasRunCallbacks) {
             FiberSwitch::ensurePossibleAfterBegin();
             $this->markAwaited();
             $this->finished ??= new DeferredFuture();
@@ -198,7 +198,7 @@ final class GuzzlePromise implements PromiseInterface
         } elseif ($callbacks !== []) {
             await(array_map(async(...), $callbacks)); // concurrently: a callback may wait for the outcome of another
         }
-        $this->isFinished = true;
+        $this->hasRunCallbacks = true;
         $this->finished?->complete();
     }
 
