@@ -256,6 +256,7 @@ final class AgentRun
             $this->renewWithRetries();
             $this->isRenewing = false; // the repair can outlast the lease, so the next heartbeats must renew it
             $this->exchange->request();
+            $this->jobs->fillPool(); // the lease may have been nearly over when the waiting jobs arrived
             if (++$this->heartbeatCount % self::HEARTBEATS_PER_REPAIR === 0 && !$this->isRepairing) {
                 $this->repair();
             }

@@ -131,7 +131,6 @@ final class JobRunner
         }
         // Perhaps the reader waits for a generator whose agent was lost. No worker is needed to settle that generator.
         $this->extraClaims = array_filter($this->jobs, ClaimedJob::isAwaitingReader(...)) === [] ? 0 : 1;
-        $this->fillPool(); // the lease was nearly over when the waiting jobs arrived, and has been renewed since
     }
 
     /** Handles a report of a worker: forwards the report of a task, or starts or stops the time limit of the task. */
@@ -254,6 +253,31 @@ final class JobRunner
         $this->fillPool();
     }
 
+    /** Fills the pool with waiting jobs, unless the lease is nearly over or the memory for results is full. */
+    public function fillPool(): void
+    {
+        if ($this->run->isExpiring() || !$this->exchange->hasRoom()) {
+            return;
+        }
+        foreach ($this->waiting as $id => $job) {
+            if (\count($this->jobs) - \count($this->waiting) >= $this->poolCapacity()) {
+                return;
+            }
+            if (!isset($this->waiting[$id])) { // @phpstan-ignore isset.offset (startJob() may wait for a pool)
+                continue;
+            }
+            unset($this->waiting[$id]);
+            $this->lastPooledNumber = max($this->lastPooledNumber, $job->sequenceNumber);
+            try {
+                $this->startJob($job)->catch(fn(\Throwable $failure) => $this->jobFailed($job, $failure))->ignore();
+            } catch (\Throwable $failure) { // the pool could not be created, or refused the job
+                $this->jobFailed($job, $failure);
+
+                return;
+            }
+        }
+    }
+
     /** @throws PayloadTooLargeException|InvalidSignatureException */
     private function open(Delivery $delivery, int $sequenceNumber): ClaimedJob
     {
@@ -307,31 +331,6 @@ final class JobRunner
     private function poolCapacity(): int
     {
         return max($this->run->workers, (int) ($this->capacity * self::POOL_SECONDS / self::CLAIM_SECONDS));
-    }
-
-    /** Fills the pool with waiting jobs, unless the lease is nearly over or the memory for results is full. */
-    private function fillPool(): void
-    {
-        if ($this->run->isExpiring() || !$this->exchange->hasRoom()) {
-            return;
-        }
-        foreach ($this->waiting as $id => $job) {
-            if (\count($this->jobs) - \count($this->waiting) >= $this->poolCapacity()) {
-                return;
-            }
-            if (!isset($this->waiting[$id])) { // @phpstan-ignore isset.offset (startJob() may wait for a pool)
-                continue;
-            }
-            unset($this->waiting[$id]);
-            $this->lastPooledNumber = max($this->lastPooledNumber, $job->sequenceNumber);
-            try {
-                $this->startJob($job)->catch(fn(\Throwable $failure) => $this->jobFailed($job, $failure))->ignore();
-            } catch (\Throwable $failure) { // the pool could not be created, or refused the job
-                $this->jobFailed($job, $failure);
-
-                return;
-            }
-        }
     }
 
     /** @return Future<mixed> */

@@ -153,6 +153,28 @@ final class AgentTest extends TidyTestCase
         self::assertEqualsWithDelta(7.2 + 5.0, $this->now() - $begin, 0.5, 'at the first heartbeat after the renewal');
     }
 
+    public function testAnExecutorThatWaitsBeforeItTakesAJobDoesNotDelayTheRenewalOfTheLease(): void
+    {
+        $this->renewalDuration = 0.01;
+        $fast = $this->pool();
+        $slow = self::createStub(Executor::class);
+        $submit = static function (callable $task, Cancellation $cancellation) use ($fast): Future {
+            delay(4.0);
+
+            return $fast->submit($task, $cancellation);
+        };
+        $slow->method('submit')->willReturnCallback($submit);
+        $isRenewed = false;
+        $this->serve(static function (): void {}, function (RemoteExecutor $executor) use (&$isRenewed): void {
+            EventLoop::delay(1.5, function () use (&$isRenewed): void {
+                $isRenewed = $this->renewalDuration === 0.0;
+            });
+            iterator_to_array($executor->mapUnordered([1, 2], static fn(int $number): int => $number), false);
+        }, $slow, new AgentOptions(heartbeat: 0.9));
+
+        self::assertTrue($isRenewed, 'at the first heartbeat');
+    }
+
     public function testJobsOfALostLeaseAreNotCountedAsCancelled(): void
     {
         $engine = new MemoryEngine();
