@@ -28,9 +28,10 @@ use Spindle\Worker\ResultBudget;
 use Spindle\Worker\WorkerPool;
 
 /**
- * Consumes a queue: claims its jobs, runs them and reports their outcomes. A job is a task or a command in the queue. A
- * pool of worker processes runs tasks, and helper processes start commands. The agent's own process does not run or
- * decode tasks and results. So no task can delay the renewal of the lease: the agent's time-limited right to its jobs.
+ * Consumes a queue (see `spindle work`): claims its jobs, runs them and reports their outcomes. A job is a task or a
+ * command in the queue. A pool of worker processes runs tasks, and helper processes start commands. The agent's own
+ * process neither runs tasks nor decodes tasks or results. So no task can delay the renewal of the lease: the agent's
+ * time-limited right to its jobs.
  *
  * The queue is in the engine: the Redis or Valkey server of a {@see RedisBroker}.
  */
@@ -80,9 +81,9 @@ final class Agent implements Lifecycle, Statistics
 
     /**
      * @param int $workers maximum number of concurrent tasks. In addition, the same number of commands can run
-     * @param (\Closure(\Closure(mixed): void): Executor)|null $createPool creates the executor of tasks. The executor
-     *     must pass each report of a task ({@see \Spindle\Worker\TaskContext::report()}) to the closure that
-     * $createPool receives. With `$createPool`, no lease guard runs. Null to create a {@see WorkerPool}
+     * @param (\Closure(\Closure(mixed): void): Executor)|null $createPool creates the executor of tasks, and receives a
+     *     closure. The executor must pass each report of a task ({@see \Spindle\Worker\TaskContext::report()}) to this
+     *     closure. With `$createPool`, no lease guard runs. Null to create a {@see WorkerPool}
      *
      * @throws \ValueError when the queue name is not valid
      */

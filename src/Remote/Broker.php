@@ -94,12 +94,12 @@ interface Broker
 
     /**
      * Cancels jobs as {@see cancel()} does, but also records the cancellation of unclaimed jobs. For an hour, such a
-     * job has the status {@see JobStatus::Cancelled}, and {@see submit()} with $checkIds adds no job with its id. Its
-     * mailboxes receive a message with an outcome of 0 bytes, so that callers look up the job. A claimed job whose
-     * owner's lease has ended counts as unclaimed, because its owner can't settle it.
+     * job has the status {@see JobStatus::Cancelled}, and {@see submit()} with $checkIds adds no job with its id. The
+     * job's mailboxes receive a message with an outcome of 0 bytes, so that callers look up the job. A claimed job
+     * whose owner's lease has ended counts as unclaimed, because its owner can't settle it.
      *
-     * A claimed job with a lease ends with the outcome that its owner or a later owner reports. If the request is
-     * repeated because an answer was lost, the earlier status can be Cancelled because of the first request.
+     * Any other claimed job ends with the outcome that its owner or a later owner reports. If this request is repeated
+     * because its answer was lost, the returned status can be Cancelled: the first request has cancelled the job.
      *
      * @param list<string> $ids at most 4,000
      *

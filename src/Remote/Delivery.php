@@ -7,7 +7,7 @@ namespace Spindle\Remote;
 /** A job that an owner (an agent under one lease) has claimed. The owner needs the claim number to settle the job. */
 final class Delivery
 {
-    /** After this number of refusals, one more makes the job a dead letter. */
+    /** After this number of refusals ({@see SettlementKind::Refused}), one more makes the job a dead letter. */
     public const MAX_REFUSALS = 3;
 
     /**
@@ -19,8 +19,8 @@ final class Delivery
      * @param bool   $streamed      whether items of the job were stored, even if a reader has taken them all
      * @param string $frame         the signed job; empty if it is too large for the owner
      * @param int    $oversizeBytes size of a frame that is too large for the owner; otherwise 0
-     * @param int    $refusals      number of earlier claims that ended with a refusal, at most MAX_REFUSALS. Always
-     *                              MAX_REFUSALS if another owner has refused the job or lacked its code
+     * @param int    $refusals      number of earlier claims that ended with a refusal, at most MAX_REFUSALS. After a
+     *                              refusal by another owner, or if that owner lacked code, MAX_REFUSALS at once
      * @param int    $postponedSeconds seconds since the job was first postponed; 0 if it never was
      * @param float  $waitedSeconds for how long the job was claimable before this claim, by the engine's clock
      */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** A message in a mailbox. An agent's mailbox is named $owner in {@see Broker}. A caller's mailbox name is random. */
+/** A message in the mailbox (channel) of an agent, named $owner in {@see Broker}, or of a caller, named at random. */
 final class MailboxMessage
 {
     /**

@@ -158,8 +158,8 @@ final class RemoteExecutor implements Executor
      * the task is unknown or its outcome has expired.
      *
      * Cancellation: ends the wait immediately, but not the task: the future fails with the CancelledException, and
-     * attach() can be called again. While a generator task runs, this also ends a loop over its items. Items that the
-     * loop has taken are gone. {@see cancel()} ends the task.
+     * attach() can be called again. While a generator task runs, this also ends a foreach loop over its items. Items
+     * that this loop has taken are gone. {@see cancel()} ends the task.
      *
      * @return Future<mixed>
      *

@@ -11,12 +11,12 @@ use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Job;
 use Spindle\Remote\LeaseLostException;
 
-/** Logs when an agent's engine becomes unavailable, and when it is available again. All leases share this object. */
+/** Logs the start and end of each outage of an agent's engine (Redis or Valkey). All leases share this object. */
 final class EngineState
 {
     private ?float $unavailableSince = null;
 
-    /** @var array<string, true> logged reasons of this outage; emptied also by a failure of another kind */
+    /** @var array<string, true> reasons logged in this outage; emptied at its end, by a lost lease, or by a refusal */
     private array $loggedReasons = [];
 
     private ?int $loggedLimit = null;

@@ -28,7 +28,7 @@ final class FailedJobLog
     /**
      * @param string     $reason only the first line is logged, because the other lines are the stack trace
      * @param float|null $delay  seconds until the job can be claimed again; null if the job is a dead letter now
-     * @param string     $place  file and line in parentheses; end the logged reason even if it has to be shortened
+     * @param string     $place  file and line in parentheses: the end of the reason, also of a shortened reason
      */
     public function add(string $id, int $attempt, string $reason, ?float $delay, string $place = ''): void
     {

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
+/** Kind of a frame: a signed job, outcome of a job, item of a generator task, or report of a task. */
 enum FrameKind: int
 {
     case Job = 1;

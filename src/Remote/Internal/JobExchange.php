@@ -14,8 +14,9 @@ use Spindle\Remote\Settlement;
 use Spindle\Remote\SettlementKind;
 
 /**
- * Settles the jobs of a lease and claims others. At most one request is unanswered at a time. Settlements that are
- * added before the answer go into the next request. A {@see JobRunner} decides how many jobs to claim, and runs them.
+ * Settles an agent's claimed jobs (reports how each claim ended) and claims others, during one lease. At most one
+ * request is unanswered. Settlements that are added before the answer go into the next request. A {@see JobRunner}
+ * decides how many jobs to claim, and runs them.
  */
 final class JobExchange
 {
@@ -39,7 +40,6 @@ final class JobExchange
     /** Bytes of the frames of all settlements that the engine has not confirmed. */
     private int $settlementBytes = 0;
 
-    /** Number of jobs whose end the engine has confirmed since the last call of {@see takeFinishedCount()}. */
     private int $finishedCount = 0;
 
     private bool $isSending = false;
@@ -71,7 +71,7 @@ final class JobExchange
 
     public function hasClaimed(): bool
     {
-        return $this->lastReportedNumber > 0; // the first answered claim has reported at least the number of workers
+        return $this->lastReportedNumber > 0; // the first answered claim makes this at least the number of workers
     }
 
     /** Returns false while the memory for results is full, and the engine has not confirmed all outcomes. */
@@ -218,7 +218,7 @@ final class JobExchange
         if ($maxClaims > 0 && \count($claim->deliveries) === $maxClaims) {
             $this->isRequested = true;
             if ($ranOut && $finished >= $this->run->workers) {
-                $this->jobs->raiseCapacity(); // jobs finish faster than the engine answers
+                $this->jobs->raiseClaimCapacity(); // jobs finish faster than the engine answers
             }
         }
     }

@@ -19,7 +19,7 @@ use Spindle\Remote\PayloadTooLargeException;
 use Spindle\Remote\Settlement;
 use Spindle\Worker\WorkerCrashedException;
 
-/** Runs the jobs of one lease. Keeps some jobs in reserve, so that the pool gets a job as soon as it can run one. */
+/** Runs the jobs of an agent's lease. Keeps some in reserve, so that the pool gets a job as soon as it can run one. */
 final class JobRunner
 {
     /**
@@ -51,8 +51,8 @@ final class JobRunner
     /** @var array<string, int> entries of $cancelled at the last heartbeat; the next heartbeat drops them */
     private array $cancelledBefore = [];
 
-    private int $bytes = 0;
-    private int $capacity;
+    private int $frameBytes = 0;
+    private int $claimCapacity;
     private int $extraClaims = 0;
     private bool $isStopping = false;
 
@@ -68,7 +68,7 @@ final class JobRunner
     public function __construct(private readonly AgentRun $run, private readonly SettlementFactory $settlements)
     {
         $this->exchange = new JobExchange($run, $this);
-        $this->capacity = $run->workers;
+        $this->claimCapacity = $run->workers;
     }
 
     public function count(): int
@@ -95,10 +95,10 @@ final class JobRunner
     public function wantedCount(): int
     {
         $mayClaim = !$this->isStopping
-            && $this->bytes < $this->run->pools->budget->maxBytes
+            && $this->frameBytes < $this->run->pools->budget->maxBytes
             && Clock::now() >= $this->claimsPausedUntil;
 
-        return $mayClaim ? max(0, $this->capacity + $this->extraClaims - \count($this->jobs)) : 0;
+        return $mayClaim ? max(0, $this->claimCapacity + $this->extraClaims - \count($this->jobs)) : 0;
     }
 
     /** @return int highest sequence number of a job that the pool can receive before the next request */
@@ -109,9 +109,9 @@ final class JobRunner
             : $this->lastPooledNumber;
     }
 
-    public function raiseCapacity(): void
+    public function raiseClaimCapacity(): void
     {
-        $this->capacity = min(self::MAX_CLAIMED_JOBS, $this->capacity + $this->run->workers);
+        $this->claimCapacity = min(self::MAX_CLAIMED_JOBS, $this->claimCapacity + $this->run->workers);
     }
 
     /** @param int $finished number of jobs that have finished since the last heartbeat */
@@ -120,10 +120,10 @@ final class JobRunner
         $this->cancelled = array_diff_key($this->cancelled, $this->cancelledBefore);
         $this->cancelledBefore = $this->cancelled;
         $claims = $finished / $this->run->options->heartbeat * self::CLAIM_SECONDS;
-        $this->capacity = (int) max($this->run->workers, min(self::MAX_CLAIMED_JOBS, $claims));
+        $this->claimCapacity = (int) max($this->run->workers, min(self::MAX_CLAIMED_JOBS, $claims));
         $pooled = \count($this->jobs) - \count($this->waiting);
         // Gives back the waiting jobs beyond the new capacity, because idle agents could run them.
-        foreach (\array_slice($this->waiting, max(0, $this->capacity - $pooled), null, true) as $job) {
+        foreach (\array_slice($this->waiting, max(0, $this->claimCapacity - $pooled), null, true) as $job) {
             $this->settle($job, $this->settlements->released($job->delivery));
         }
         if ($pooled > max($this->run->workers, $finished)) {
@@ -246,7 +246,7 @@ final class JobRunner
                 $this->exchange->settle($settlement);
             } else {
                 $this->jobs[$delivery->id] = $this->waiting[$delivery->id] = $job;
-                $this->bytes += \strlen($delivery->frame);
+                $this->frameBytes += \strlen($delivery->frame);
             }
         }
         $this->handleRefusals($refusals);
@@ -330,7 +330,7 @@ final class JobRunner
 
     private function poolCapacity(): int
     {
-        return max($this->run->workers, (int) ($this->capacity * self::POOL_SECONDS / self::CLAIM_SECONDS));
+        return max($this->run->workers, (int) ($this->claimCapacity * self::POOL_SECONDS / self::CLAIM_SECONDS));
     }
 
     /** @return Future<mixed> */
@@ -400,7 +400,7 @@ final class JobRunner
     /** Keeps a job that the pool has not started. Gives it back after a stop, or if the agent has too many jobs. */
     private function addUnstarted(ClaimedJob $job): void
     {
-        if ($this->isStopping || \count($this->jobs) > $this->capacity) {
+        if ($this->isStopping || \count($this->jobs) > $this->claimCapacity) {
             $this->settle($job, $this->settlements->released($job->delivery));
         } else {
             $job->startedAt = null;
@@ -413,7 +413,7 @@ final class JobRunner
     {
         $job->stopTimeLimit();
         $this->run->pools->measure($job, $settlement);
-        $this->bytes -= isset($this->jobs[$job->delivery->id]) ? \strlen($job->delivery->frame) : 0;
+        $this->frameBytes -= isset($this->jobs[$job->delivery->id]) ? \strlen($job->delivery->frame) : 0;
         unset($this->jobs[$job->delivery->id], $this->waiting[$job->delivery->id]);
         $this->exchange->settle($settlement);
         $this->fillPool();

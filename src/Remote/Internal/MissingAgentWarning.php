@@ -11,7 +11,7 @@ use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Broker;
 use Spindle\Remote\BrokerException;
 
-/** Logs one warning if no agent serves the queue while a {@see QueueClient} awaits outcomes. */
+/** Logs one warning if no agent (`spindle work`) serves the queue while a {@see QueueClient} awaits outcomes. */
 final class MissingAgentWarning
 {
     private const DELAY_SECONDS = 5.0;

@@ -5,8 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Remote\Internal;
 
 /**
- * Keeps the outcomes of a map() call until the caller's loop takes them. The loop gets the outcomes in the order of
- * their numbers, which begin at 0. Outcomes that would exceed `$maxMemoryBytes` are written to a file.
+ * Keeps the outcomes of a map() call until the caller's foreach loop takes them. The foreach loop gets the outcomes in
+ * the order of their numbers, which begin at 0. Outcomes that would exceed `$maxMemoryBytes` are written to a file.
  */
 final class OutcomeBuffer implements \Countable
 {

@@ -47,6 +47,7 @@ interface OutcomeReceiver
     /** Called when the engine refuses requests about the job. No further message follows for the job. */
     public function onRefused(string $id, BrokerRefusedException $refused): void;
 
+    /** Called when an agent has stored items of a generator task. An agent can send this message more than once. */
     public function onItems(string $id): void;
 
     /** Called when the executor is being closed. A call of map() then reads no more of its input. */

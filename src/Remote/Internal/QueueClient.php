@@ -176,7 +176,7 @@ final class QueueClient
         $answer = async($this->activity->request(...), $request)->ignore();
         try {
             // close() waits for running calls of RemoteActivity::request(). The call above begins in a later turn of
-            // the loop. So this fiber makes another call, which begins now. A cancellation ends only this other call.
+            // the event loop. So this fiber makes a second call, which begins now. A cancellation ends only that call.
             return $this->activity->request(static fn(): mixed => $answer->await($cancellation));
         } catch (\FiberError $blocked) {
             throw CannotWaitException::because($blocked);
@@ -251,7 +251,7 @@ final class QueueClient
 
     /**
      * Calls $callback after `$brokerRetryTimeout`, or after CONFIRMATION_TIMEOUT if that is longer. Does not call
-     * $callback if $owner was destroyed. The timer keeps the loop running.
+     * $callback if $owner was destroyed. The timer keeps the event loop running.
      *
      * @template T of object
      *

@@ -48,8 +48,8 @@ final class RemoteActivity
     }
 
     /**
-     * Sends jobs as {@see request()} does. Also restarts the check for agents, which stops while a slow loop over map()
-     * has no pending job.
+     * Sends jobs as {@see request()} does. Also restarts the check for agents, which stops when a slow loop (foreach)
+     * over map() has no pending job.
      *
      * @param \Closure(): int $request
      */

@@ -27,7 +27,7 @@ use Spindle\Worker\PortableTask;
 
 /**
  * Runs one call of map(), mapUnordered(), mapOutcomes() or mapOutcomesUnordered(). Submits a task for each value of
- * the input, and keeps the outcomes until the caller's loop takes them.
+ * the input, and keeps the outcomes until the caller's foreach loop takes them.
  *
  * The window contains the tasks whose values were read, and whose outcomes the caller has not taken. The window has at
  * most MAX_WINDOW_TASKS tasks. While the tasks and outcomes in the window have MAX_BYTES or more, no input is read.
@@ -44,7 +44,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     /** @var array<string, array{int, mixed, int}> by job id: input position, key and frame size of a pending job */
     private array $pending = [];
 
-    /** Outcomes for the caller's loop, in the order of the input; without $inOrder, in the order of arrival. */
+    /** Outcomes for the caller's foreach loop, in the order of the input, or of arrival if $inOrder is false. */
     private readonly OutcomeBuffer $arrived;
 
     /** @var list<\Spindle\Remote\Job> jobs for values that were read; not sent yet */
@@ -353,7 +353,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
     }
 
-    /** @param list<\Spindle\Remote\Job> $jobs sent again while the queue is full. The engine has perhaps added some */
+    /** @param list<\Spindle\Remote\Job> $jobs sent until the queue has room; a failed attempt may have added some */
     private function send(array $jobs): void
     {
         for ($checkIds = false; $jobs !== [] && !$this->isAbandoned; $checkIds = true) {

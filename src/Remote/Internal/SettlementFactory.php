@@ -36,7 +36,7 @@ final class SettlementFactory
     /** Maximum delay of a job after its first refusal, in seconds. The next delays are longer. */
     private const REFUSAL_DELAY = 0.2;
 
-    /** Minimum delay of a retry, in seconds: agents claim a job that is requeued without a delay before new jobs. */
+    /** Minimum delay of a retry, in seconds. Without a delay, agents would claim the job again before new jobs. */
     private const MIN_RETRY_DELAY = 0.001;
 
     /** Maximum bytes of an outcome to which the agent's name is added. Most outcomes about missing code are smaller. */
@@ -100,8 +100,8 @@ final class SettlementFactory
     }
 
     /**
-     * Refuses a job whose frame is too large or can't be verified. In the second case, this agent must have verified
-     * other jobs. After Delivery::MAX_REFUSALS refusals, or one by another agent, this refusal makes it a dead letter.
+     * Refuses a job whose frame is too large, or can't be verified although this agent has verified other jobs. After
+     * Delivery::MAX_REFUSALS refusals, or one by another agent, the job becomes a dead letter.
      */
     public function refused(
         Delivery $delivery,

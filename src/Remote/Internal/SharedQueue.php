@@ -42,7 +42,7 @@ final class SharedQueue implements LastRequests
 
     public readonly Waiters $waiters;
 
-    /** @var list<string> ids to look up in the next turn of the loop */
+    /** @var list<string> ids to look up in the next turn of the event loop */
     private array $idsToLookUp = [];
 
     /** @var list<string> ids of jobs whose outcomes did not fit into a message or an answer, to be fetched */
@@ -383,8 +383,8 @@ final class SharedQueue implements LastRequests
     }
 
     /**
-     * Starts or ends the timer of lookups. While there are waiters, the timer keeps the loop running. It also refers to
-     * this object, so that PHP does not destroy waiters whose fibers wait.
+     * Starts or ends the timer of lookups. While jobs have waiters, the timer keeps the event loop running. The timer
+     * also refers to this object, so that PHP does not destroy waiters whose fibers wait.
      */
     private function updateLookupTimer(): void
     {

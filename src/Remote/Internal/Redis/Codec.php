@@ -26,7 +26,7 @@ final class Codec
     private const UNWANTED = 16;
     private const TOO_LARGE = 32;
 
-    /** The bits of a delivery's flags above this number are the number of refusals. */
+    /** Number of bits that the flags above use in a delivery. The next two bits are the number of refusals. */
     private const REFUSAL_SHIFT = 6;
 
     /** @param list<Job> $jobs */
@@ -89,7 +89,6 @@ final class Codec
         return preg_match('/^-?\d{1,18}$/D', $text) === 1 ? (int) $text : throw self::malformed();
     }
 
-    /** @param int $jobCount number of jobs of the request */
     public static function decodeSubmitResult(string $text, int $jobCount): SubmitResult
     {
         $numbers = array_map(self::decodeInteger(...), explode(' ', $text));

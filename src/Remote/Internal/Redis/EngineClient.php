@@ -71,7 +71,6 @@ final class EngineClient
     /** Number of the last opened connection. The engine refuses submissions over older connections (submit.lua). */
     private int $connectionCount = 0;
 
-    /** Settings of the last connection; null before the first one. */
     private ?EngineSettings $settings = null;
 
     /** Whether each new connection first loads the scripts. Agents load them; callers that submit a few jobs do not. */

@@ -17,7 +17,7 @@ for i = 1, idCount do
   elseif call('HEXISTS', JOBS, id) == 1 then
     local watchers = call('HGET', P .. 'watchers', id) or ''
     if not string.find(',' .. watchers .. ',', ',' .. mailbox .. ',', 1, true) then
-      -- Drops the oldest mailbox. Its client gets the outcome with its next regular lookup.
+      -- Drops the oldest mailbox. The process with that mailbox gets the outcome with its next regular lookup.
       if #watchers > MAX_WATCHERS_BYTES then watchers = string.match(watchers, ',(.*)$') end
       call('HSET', P .. 'watchers', id, watchers == '' and mailbox or watchers .. ',' .. mailbox)
     end

@@ -9,7 +9,7 @@ for i = 1, idCount do
   if record and onlyUnclaimed then
     -- An agent has claimed the job, so the job continues.
   elseif not record and call('EXISTS', P .. 'result:' .. id) == 1 then
-    -- The items are not deleted at once, because a waiter of the job can still receive the outcome and read the items.
+    -- The items are not deleted at once, because a caller can still receive the outcome and read the items.
     if isPrivateAndEnded(id) then call('EXPIRE', P .. 'items:' .. id, UNWANTED_SECONDS, 'LT') end
   elseif record then
     record = decoded(record)

@@ -5,13 +5,14 @@
 -- Returns the number of jobs that this call has repaired, and then the next step and cursor, or 'ok' at the end.
 --
 -- The key "auditor" has the id of the audit that is in progress. The set "audit" has the ids of the jobs with an unread
--- entry, and " KEY" for each job with a key. The step "entries" and enqueue() add members. Both expire after 30 s.
+-- entry. If such a job has a key, the set also has " KEY": a space and the key. The step "entries" and enqueue() add
+-- these members. Both Redis keys expire 30 s after the last call.
 local step, cursor, auditId = ARGV[1], ARGV[2], ARGV[3]
 local BATCH, HOUR_MS = 500, 3600000
 local AUDIT = P .. 'audit'
 
 -- Returns the number of entries that were read and whose jobs are not settled. Also returns the number of consumers of
--- the stream with more consumers.
+-- one stream: the larger number if the two streams differ.
 local function pendingEntries()
   local pending, consumers = 0, 0
   for _, stream in pairs(STREAMS) do
