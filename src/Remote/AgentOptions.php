@@ -7,7 +7,7 @@ namespace Spindle\Remote;
 use Spindle\Internal\NumberRange;
 use Spindle\Worker\WorkerPoolOptions;
 
-/** Options of an agent. The defaults suit most queues. */
+/** Options of an {@see Agent}. The defaults suit most queues. */
 final class AgentOptions
 {
     /**

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** The engine refuses a request, or would lose jobs with its settings. Repeating the operation does not help. */
+/** The engine (Redis or Valkey) refuses a request, or would lose jobs with its settings. A retry does not help. */
 final class BrokerRefusedException extends BrokerException
 {
     public static function at(string $address, string $why, string $advice, ?\Throwable $previous = null): self

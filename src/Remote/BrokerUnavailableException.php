@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** The engine does not answer, or answers with a temporary error. The engine may have done the operation anyway. */
+/** The engine (Redis or Valkey) gives no answer or a temporary error. It may have done the operation anyway. */
 final class BrokerUnavailableException extends BrokerException
 {
     public static function at(string $address, string $why, ?\Throwable $previous = null): self

@@ -19,8 +19,8 @@ final class Delivery
      * @param bool   $streamed      whether items of the job were stored, even if a reader has taken them all
      * @param string $frame         the signed job; empty if it is too large for the owner
      * @param int    $oversizeBytes size of a frame that is too large for the owner; otherwise 0
-     * @param int    $refusals      number of earlier claims that ended with a refusal, at most MAX_REFUSALS. After a
-     *                              refusal by another owner, or if that owner lacked code, MAX_REFUSALS at once
+     * @param int    $refusals      number of earlier claims that ended with a refusal, at most MAX_REFUSALS. Also
+     *                              MAX_REFUSALS if another owner has refused the job once, or lacked the task's code
      * @param int    $postponedSeconds seconds since the job was first postponed; 0 if it never was
      * @param float  $waitedSeconds for how long the job was claimable before this claim, by the engine's clock
      */

@@ -7,8 +7,8 @@ namespace Spindle\Remote;
 use Spindle\SpindleException;
 
 /**
- * The engine does not know a job: the job was never submitted or was removed from the queue, its outcome expired, or
- * the engine lost its data.
+ * The engine (Redis or Valkey) does not know a job: the job was never submitted or was removed from the queue, its
+ * outcome expired, or the engine lost its data.
  *
  * Also thrown when items of a generator task are gone, because another reader took them or they have expired. Also
  * thrown when no agent reports the end of a cancelled command in time.

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote;
 
-/** The status of a job in a queue. */
+/** The status of a job: a task or a command in a queue. */
 enum JobStatus: string
 {
     /** The job waits for an agent, or for the end of another job with the same exclusive key. */

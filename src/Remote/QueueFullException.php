@@ -6,7 +6,7 @@ namespace Spindle\Remote;
 
 use Spindle\SpindleException;
 
-/** A queue has reached its limit of jobs, or the engine is out of memory. The new job was not added. */
+/** A queue has reached its limit of jobs, or the engine (Redis or Valkey) is out of memory. The job was not added. */
 final class QueueFullException extends \RuntimeException implements SpindleException
 {
     public static function of(string $queue, int $limit): self

@@ -7,7 +7,7 @@ namespace Spindle\Remote;
 use Psr\Log\LoggerInterface;
 use Spindle\Internal\NumberRange;
 
-/** Options of remote tasks and commands. The defaults suit most queues. */
+/** Options of remote tasks and commands. The defaults suit most queues. The engine is the Redis or Valkey server. */
 final class RemoteOptions
 {
     /**

@@ -12,7 +12,7 @@ use Spindle\Remote\Internal\FrameKind;
  * Holds the secret keys that sign jobs and outcomes. Anyone with a key can run any code on the agents. So keep the keys
  * in a file that only its owner can read, and never pass keys on a command line.
  *
- * The engine stores signed frames, which have these fields:
+ * The engine (Redis or Valkey) stores signed frames, which have these fields:
  *
  *     u8 version | u8 kind | u32 claim number, 0 in a job | 4 bytes key name | 32 bytes authentication code | body
  *

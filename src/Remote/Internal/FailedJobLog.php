@@ -9,7 +9,7 @@ use Spindle\Internal\Excerpt;
 use Spindle\Internal\WeakTimer;
 use Spindle\Remote\Job;
 
-/** Logs an agent's failed attempts, at most MAX_PER_SECOND in one second. Logs further attempts only as a number. */
+/** Logs failed attempts of an agent's jobs, at most MAX_PER_SECOND in a second. Further ones are logged as a number. */
 final class FailedJobLog
 {
     private const MAX_PER_SECOND = 10;

@@ -12,7 +12,7 @@ use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\LeaseLostException;
 use Spindle\Remote\ResultTooLargeException;
 
-/** Stores the items of a generator task in the engine. Pauses the task while too many items or bytes are not taken. */
+/** Stores the items of a generator task in the engine. Waits while readers are behind by too many items or bytes. */
 final class ItemStore
 {
     private const MAX_UNTAKEN_ITEMS = 32;

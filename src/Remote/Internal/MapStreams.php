@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Remote\Internal;
 
-/** Generators that a map() call has returned. If the map ends early, their tasks are ended. */
+/** Results of a map() call that are generators ({@see StoredItems}). If the map ends early, ends their tasks. */
 final class MapStreams
 {
     /** @var \WeakMap<StoredItems, ItemReceiver> */

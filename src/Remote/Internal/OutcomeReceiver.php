@@ -16,7 +16,7 @@ interface OutcomeReceiver
 {
     public function client(): QueueClient;
 
-    /** Returns whether an outcome is missing. A map() call with a slow loop may have all outcomes before it ends. */
+    /** Returns whether an outcome is missing. A map() with a slow foreach loop may end long after its last outcome. */
     public function awaitsOutcome(): bool;
 
     /** Returns whether the outcome is needed. If not, a large outcome is not fetched, and onOutcome() receives ''. */

@@ -113,7 +113,6 @@ final class QueueClient
         return $this->request(fn(): int => $this->queueOrThrow()->outbox->send($this, [$job], true), $cancellation);
     }
 
-    /** Adds a waiter for a job that this or another process has submitted. */
     public function attach(RemoteSubmission $submission): void
     {
         $this->listening()->attach($submission->id, $submission);

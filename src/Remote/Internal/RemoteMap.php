@@ -265,7 +265,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
         }
     }
 
-    /** Resumes the caller's loop. After close(), ends the executor's wait for this map once no job is pending. */
+    /** Resumes the caller's foreach loop. After close(), ends the executor's wait for the map if no job is pending. */
     private function onChange(): void
     {
         if ($this->isClosed && $this->pending === []) {
@@ -376,7 +376,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
             } finally {
                 $this->sending = [];
             }
-            if (!$this->wantsOutcome()) { // the caller's loop ended or was cancelled during the submission
+            if (!$this->wantsOutcome()) { // the foreach loop ended or was cancelled during the submission
                 $this->forget(array_column(\array_slice($jobs, $accepted), 'id'));
                 $this->client->cancel(array_column($jobs, 'id'));
                 foreach ($this->abortReason === null ? $jobs : [] as $job) {

@@ -123,7 +123,7 @@ final class SharedQueue implements LastRequests
         return $waiters;
     }
 
-    /** @return list<string> ids of the client's own jobs; waiters of other clients, and dispatched jobs, stay */
+    /** @return list<string> ids of the removed waiters' jobs, except dispatched jobs, which continue */
     public function removeWaitersOf(QueueClient $client): array
     {
         $ids = $this->waiters->removeAllOf($client);

@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal\Redis;
 use Spindle\Internal\Network\ClientStream;
 use Spindle\Worker\PortableTask;
 
-/** The address of the engine, with user, password and database. */
+/** The address of the engine (Redis or Valkey), with user, password and database. */
 final class Address
 {
     private const DEFAULT_PORT = 6379;

@@ -8,7 +8,7 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\Durability;
 
-/** Settings of the engine, as they were when a connection was opened. */
+/** Settings of the engine (Redis or Valkey), as they were when a connection was opened. */
 final class EngineSettings
 {
     private const NAMES = [

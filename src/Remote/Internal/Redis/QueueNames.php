@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal\Redis;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerUnavailableException;
 
-/** Finds the queues of an engine. Each queue has a hash `meta` as soon as it has had a job or an agent. */
+/** Finds the queues of an engine (Redis or Valkey). A queue has a hash `meta` after its first job or agent. */
 final class QueueNames
 {
     /** Number of keys that the engine examines in one request. The request delays other clients by about 0.5 ms. */

@@ -22,7 +22,7 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\TlsOptions;
 
-/** A connection to the engine, which several fibers can share. The engine answers the commands in their order. */
+/** A connection to the engine (Redis or Valkey). Fibers can share it: answers have the order of the commands. */
 final class RedisConnection
 {
     private const CHECK_INTERVAL = 0.5;

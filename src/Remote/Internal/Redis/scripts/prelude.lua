@@ -40,7 +40,7 @@
 -- A record in "running" is {number of the claim, crashes, failures, mailbox, key, flags, owner, stream, entry, time of
 -- the claim, last owner that refused the job, sequence number among the owner's claims, listening, time of the first
 -- postponement}. For a generator, listening is '' until a mailbox has received a message about items, and 0 while
--- mailboxes receive such messages. When no mailbox receives them any more, it is the time of the first lost message.
+-- mailboxes receive such messages. After that, listening is the time of the first message that no mailbox received.
 local P = KEYS[1]
 local JOBS, RUNNING, TRIED, META = P .. 'jobs', P .. 'running', P .. 'tried', P .. 'meta'
 local STREAMS = {u = P .. 'urgent', r = P .. 'ready'}

@@ -4,6 +4,7 @@
 local owner, packed, settlementCount, want = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local first, lastStartable = tonumber(ARGV[6] or 0), ARGV[7] or ''
 local retention, maxFrame = tonumber(ARGV[5]), tonumber(ARGV[8])
+-- The kinds of settlements of SettlementKind.php. STOPPED is the case Cancelled. ELSEWHERE is the case RetryElsewhere.
 local DONE, DEAD, RETRY, RELEASE, STOPPED, REFUSED, ELSEWHERE, POSTPONE = 1, 2, 3, 4, 5, 6, 7, 8
 if not hasLease(owner) then return 'lease ended' end
 if lastStartable ~= '' then call('HSET', P .. 'begun', owner, lastStartable) end
