@@ -54,7 +54,7 @@ final class Agent implements Lifecycle, Statistics
     /** Limit in bytes of all results if PHP has no memory_limit. AgentOptions::$maxResultBytes can raise it. */
     private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
-    /** Maximum seconds of a pause between two leases. A lease that was served for longer makes the next pause short. */
+    /** Maximum seconds of a pause between two leases. If the first lease has lasted longer, the pause is short. */
     private const MAX_RETRY_PAUSE = 5.0;
 
     private readonly AgentPools $pools;
@@ -285,7 +285,7 @@ final class Agent implements Lifecycle, Statistics
         }
     }
 
-    private function serve(Cancellation $stop, Cancellation $end): void
+    private function serve(Cancellation $stop, Cancellation $kill): void
     {
         $backoff = new Backoff(0.1, factor: 2.0, maxDelay: self::MAX_RETRY_PAUSE, jitter: 0.5);
         [$failures, $formerOwner, $failure, $engine] = [0, null, null, new EngineState($this->logger, $this->queue)];
@@ -301,7 +301,7 @@ final class Agent implements Lifecycle, Statistics
                 $run->start();
                 $servingSince = Clock::now();
                 $this->run = $run;
-                $run->serve($stop, $end);
+                $run->serve($stop, $kill);
             } catch (BrokerUnavailableException|LeaseLostException|BrokerRefusedException $failure) {
                 $this->hasClaimed = $this->hasClaimed || $run->hasClaimed();
                 $failures = Clock::now() - $servingSince > self::MAX_RETRY_PAUSE ? 0 : $failures;

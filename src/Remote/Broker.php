@@ -342,7 +342,7 @@ interface Broker
 
     /**
      * Deletes dead letters and their outcomes, so that their ids can be used again. Returns their number. Ignores
-     * others.
+     * other ids.
      *
      * @param list<string> $ids at most 4,000
      *

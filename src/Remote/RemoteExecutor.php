@@ -184,15 +184,15 @@ final class RemoteExecutor implements Executor
 
     /**
      * Cancels a task that this or another process has dispatched with the id $id, and returns whether the task was
-     * unfinished. A task that no agent has claimed is removed from the queue. For a running task, its agent is asked to
-     * end it, and this method does not wait for the end. A task can finish before its agent gets the request: then the
-     * result of the task is its outcome. Otherwise, the task does not run again, even if its agent is lost.
+     * unfinished. A task that no agent has claimed is removed from the queue. If an agent runs the task, the agent is
+     * asked to end it, and this method does not wait for the end. If the task finishes before the agent gets the
+     * request, the outcome is the task's result. Otherwise, the task does not run again, even if its agent is lost.
      *
-     * The futures of {@see attach()} fail with a {@see JobCancelledException}. {@see status()} returns
-     * {@see JobStatus::Cancelled} for an hour, or as long as the agent keeps outcomes. In this time, the id stays in
-     * use: {@see dispatch()} with the same id and task has no effect. So a repeated dispatch() whose first answer was
-     * lost does not undo the cancellation. A second call of cancel() is harmless. While the engine is not available,
-     * the request is retried for {@see RemoteOptions::$brokerRetryTimeout}.
+     * The futures of {@see attach()} then fail with a {@see JobCancelledException}. {@see status()} returns
+     * {@see JobStatus::Cancelled} for an hour, or for a running task as long as its agent keeps outcomes. In this time,
+     * the id stays in use: {@see dispatch()} with the same id and task has no effect. So a repeated dispatch() whose
+     * first answer was lost does not undo the cancellation. A second call of cancel() is harmless. While the engine is
+     * not available, the request is retried for {@see RemoteOptions::$brokerRetryTimeout}.
      *
      * Cancellation: immediately ends the wait for the engine. The task may be cancelled later.
      *

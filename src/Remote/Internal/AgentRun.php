@@ -122,18 +122,18 @@ final class AgentRun
     /**
      * Serves the queue until $stop is requested and all claimed jobs are settled.
      *
-     * @param Cancellation $end ends the running jobs and returns them to the queue; never requested before $stop
+     * @param Cancellation $kill ends the running jobs and returns them to the queue; never requested before $stop
      *
      * @throws LeaseLostException
      * @throws InvalidSignatureException when the agent could verify none of the jobs that it has claimed
      * @throws \Spindle\Remote\BrokerException
      */
-    public function serve(Cancellation $stop, Cancellation $end): void
+    public function serve(Cancellation $stop, Cancellation $kill): void
     {
         $close = $this->broker->openMailbox($this->owner, $this->onMessage(...), $this->exchange->recheck(...));
         $heartbeat = EventLoop::repeat($this->options->heartbeat, $this->heartbeat(...));
-        $subscription = $stop->subscribe($this->stop(...));
-        $ending = $end->subscribe($this->giveBack(...));
+        $stopSubscription = $stop->subscribe($this->stop(...));
+        $killSubscription = $kill->subscribe($this->giveBack(...));
         $this->pools->onReport = $this->jobs->onReport(...);
         try {
             $this->exchange->request();
@@ -149,8 +149,8 @@ final class AgentRun
                 throw InvalidSignatureException::noJobVerified($this->queue, $this->refusal);
             }
         } finally {
-            $stop->unsubscribe($subscription);
-            $end->unsubscribe($ending);
+            $stop->unsubscribe($stopSubscription);
+            $kill->unsubscribe($killSubscription);
             LoopCallback::cancel($this->stopTimer);
             EventLoop::cancel($heartbeat);
             $close();
@@ -254,7 +254,7 @@ final class AgentRun
         $this->isRenewing = true;
         try {
             $this->renewWithRetries();
-            $this->isRenewing = false; // the repair can outlast the lease, so the next heartbeats must renew it
+            $this->isRenewing = false; // the repair can outlast the lease, so the next heartbeats must renew the lease
             $this->exchange->request();
             $this->jobs->fillPool(); // the lease may have been nearly over when the waiting jobs arrived
             if (++$this->heartbeatCount % self::HEARTBEATS_PER_REPAIR === 0 && !$this->isRepairing) {

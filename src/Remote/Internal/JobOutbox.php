@@ -184,7 +184,7 @@ final class JobOutbox
      *
      * @param non-empty-list<array{QueueClient, list<Job>, bool, OneShot<int>}> $batch
      *
-     * @return list<array{QueueClient, list<Job>, bool, OneShot<int>}> submissions behind a job that is too large
+     * @return list<array{QueueClient, list<Job>, bool, OneShot<int>}> submissions to send again if a job is too large
      */
     private function submit(array $batch, bool $checkIds): array
     {
