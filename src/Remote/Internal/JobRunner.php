@@ -133,7 +133,10 @@ final class JobRunner
         $this->extraClaims = array_filter($this->jobs, ClaimedJob::isAwaitingReader(...)) === [] ? 0 : 1;
     }
 
-    /** Handles a report of a worker: forwards the report of a task, or starts or stops the time limit of the task. */
+    /**
+     * Handles a message of a worker. [id, string] is a report of a task, which the broker forwards. [id] announces the
+     * start of a task, and [id, item number or null] a large item or outcome: these affect the time limit of the task.
+     */
     public function onReport(mixed $report): void
     {
         if (!\is_array($report)) {

@@ -97,7 +97,7 @@ final class LeaseGuard
         $this->checkReady();
         $time = is_finite($until) ? hrtime(true) + (int) (($until - Clock::now()) * 1e9) : \PHP_INT_MAX;
         $written = Warnings::write($pipe, "{$time}\n");
-        if ($written === false || ($written === 0 && $this->startReport === null)) { // the helper is dead or stuck
+        if ($written === false || ($written === 0 && $this->startReport === null)) { // the helper has ended or hangs
             $this->startReport === null ? $this->close() : $this->failStart();
             $this->start();
         }

@@ -104,8 +104,6 @@ final class OutcomeBody
     }
 
     /**
-     * @param mixed $key key of the task's input in a map() call
-     *
      * @return mixed the task's result, or the encoded result of a command
      *
      * @throws JobCancelledException|InvalidSignatureException|PayloadTooLargeException|ResultTooLargeException

@@ -331,7 +331,7 @@ final class RemoteMap implements InputConsumer, OutcomeReceiver
     public function onSuspended(): void
     {
         if ($this->batch !== []) {
-            EventLoop::queue($this->sendBatch(...)); // in another fiber, so that this read does not wait for the engine
+            EventLoop::queue($this->sendBatch(...)); // in another fiber, so that reading the input does not wait
         }
     }
 
