@@ -29,8 +29,8 @@ final class RedisBroker implements Broker
     use NotCopyable;
 
     /**
-     * A renewal that has no answer after this fraction of the lease is sent again over a new connection, which replaces
-     * the old one.
+     * If the renewal of a lease has no answer after this fraction of the lease, it is sent again over a new connection.
+     * The new connection then replaces the old one.
      */
     private const RENEWAL_RETRY_FRACTION = 0.125;
 

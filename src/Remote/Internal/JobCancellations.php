@@ -134,7 +134,7 @@ final class JobCancellations
         } catch (BrokerUnavailableException) {
             return null;
         } catch (BrokerException) {
-            return []; // The engine refuses the request, so the jobs continue, and their OutcomeReceivers get outcomes.
+            return []; // The engine refuses the request. So the jobs continue, and their OutcomeReceivers get outcomes.
         }
     }
 }

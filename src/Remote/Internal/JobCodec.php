@@ -98,8 +98,7 @@ final class JobCodec
     /**
      * Verifies and decodes the outcome of a generator task, and returns the generator's return value.
      *
-     * @param mixed $key   key of the task's input in a map() call
-     * @param int   $taken number of items that were taken
+     * @param int $taken number of items that were taken
      *
      * @throws InvalidSignatureException|JobLostException|\Spindle\Worker\TaskException
      * @throws \Spindle\Worker\UnserializableException

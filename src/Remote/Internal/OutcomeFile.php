@@ -7,7 +7,7 @@ namespace Spindle\Remote\Internal;
 use Spindle\Internal\FileSizeLimit;
 use Spindle\Internal\UnlinkedFile;
 
-/** An unlinked file for outcomes that exceed the memory limit of a map() call. */
+/** An unlinked file for the outcomes of a map() call that exceed the memory limit of an {@see OutcomeBuffer}. */
 final class OutcomeFile
 {
     /** @var resource|null */

@@ -179,8 +179,8 @@ final class PendingRemoteCommand implements OutcomeReceiver
     }
 
     /**
-     * Ends the wait for the outcome if the engine has not confirmed the cancellation. The command may still run, so
-     * SharedQueue repeats the cancellation.
+     * Ends the wait for the outcome if the engine has not confirmed the cancellation. Since the command may still run,
+     * {@see SharedQueue} repeats the cancellation.
      */
     private function abandonUnlessConfirmed(): void
     {

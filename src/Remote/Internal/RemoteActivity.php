@@ -97,7 +97,7 @@ final class RemoteActivity
         }
     }
 
-    /** @param \Closure(): void $request called in a later callback of the event loop */
+    /** @param \Closure(): void $request called by {@see request()} in a later callback of the event loop */
     public function requestLater(\Closure $request): void
     {
         ++$this->requestCount;

@@ -1,5 +1,5 @@
 -- Returns the owner's claimed jobs that the owner does not know, and known jobs that were cancelled. ARGV: owner, ids
--- and claim numbers of the known jobs, their number, size of the largest frame that the owner can read.
+-- and claim numbers of the known jobs, number of known jobs, size of the largest frame that the owner can read.
 local owner, packed, knownCount, maxFrame = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 if not hasLease(owner) then return 'lease ended' end
 local known, at = {}, 1

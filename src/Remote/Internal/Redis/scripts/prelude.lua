@@ -7,8 +7,8 @@
 -- jobs     hash    id -> frame (the signed task or command) of each job without an outcome
 -- ready    stream  claimable jobs, with the fields j: id, r: mailbox, k: key. An entry is a hint: the hashes decide
 --                  whether the job exists and can be claimed
--- urgent   stream  the same for jobs that are claimed first: jobs that their owner has given back or lost, retried dead
---                  letters, and jobs whose key is free again. But a job whose delay is over is in "ready"
+-- urgent   stream  like "ready", but claimed first: jobs that their owner has given back or lost, retried dead letters,
+--                  and jobs whose key is free again. But a job whose delay is over is in "ready"
 -- running  hash    id -> record of each claimed job
 -- tried    hash    id -> record of an unclaimed job that was claimed before, or was submitted with a key or a delay.
 --                  After the next claim, an old record can remain
