@@ -104,7 +104,7 @@ final class Runner
             $results,
             $log,
         );
-        // After openLog(): while it reads a large job log, the loop does not run, so a handler could not end the run.
+        // After openLog(), which can read a large job log without the event loop: a handler could not end the run then.
         $this->interrupts->handleTermination();
     }
 

@@ -66,7 +66,7 @@ final class InputSource
     }
 
     /**
-     * Opens a file. If the path is that of a descriptor, opens its file again if possible, to get a separate position.
+     * Opens a file. If the path names a descriptor, opens that file again if possible, to get a separate position.
      *
      * @return resource|false
      */
@@ -175,7 +175,7 @@ final class InputSource
         }
     }
 
-    /** @return non-empty-string|null the separator; null if it has several bytes and {@see texts()} can't be used */
+    /** @return non-empty-string|null the separator; null if it has several bytes: {@see texts()} needs one byte */
     public function textSeparator(): ?string
     {
         return \strlen($this->separator) === 1 ? $this->separator : null;

@@ -16,7 +16,7 @@ final class RepeatedWords
 
     private readonly ShellLineScanner $scanner;
 
-    /** @var list<string|QuotedPlace> the parts of the line that were read; an item ends where a word begins */
+    /** @var list<string|QuotedPlace> the scanned text and places of the line; each word begins a new item */
     private array $items = [];
 
     private string $text = '';
@@ -132,8 +132,8 @@ final class RepeatedWords
     }
 
     /**
-     * Ends a word with a list. Rejects the word if a shell would read a second copy in another way than the first. For
-     * example, if an escaped blank is before #, only the # of the second copy begins a comment.
+     * Ends a word with a list. Rejects the word if a shell would read a second copy of it in another way. For example,
+     * in a word that begins with # after an escaped blank, only the # of the second copy begins a comment.
      *
      * @param ShellLineScanner $scanner its position is the end of the word
      */

@@ -134,7 +134,7 @@ final class Console implements ProgressConsole
     }
 
     /**
-     * Writes the messages that still wait, the final statistics and $hint. Called after the last group.
+     * Writes the pending lines, the final progress and report, and $hint. Called after the last group.
      *
      * @param string|null $hint message after the report of slow and failed jobs; null for none
      */
