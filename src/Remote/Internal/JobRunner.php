@@ -28,7 +28,6 @@ final class JobRunner
      */
     private const CLAIM_SECONDS = 0.1;
     private const POOL_SECONDS = 0.02;
-
     private const MAX_CLAIMED_JOBS = 2000;
 
     /** The agent stops after this number of claims if it could verify none of the claimed jobs. */
@@ -117,8 +116,7 @@ final class JobRunner
     /** @param int $finished number of jobs that have finished since the last heartbeat */
     public function onHeartbeat(int $finished): void
     {
-        $this->cancelled = array_diff_key($this->cancelled, $this->cancelledBefore);
-        $this->cancelledBefore = $this->cancelled;
+        $this->cancelled = $this->cancelledBefore = array_diff_key($this->cancelled, $this->cancelledBefore);
         $claims = $finished / $this->run->options->heartbeat * self::CLAIM_SECONDS;
         $this->claimCapacity = (int) max($this->run->workers, min(self::MAX_CLAIMED_JOBS, $claims));
         $pooled = \count($this->jobs) - \count($this->waiting);
