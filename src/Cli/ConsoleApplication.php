@@ -125,7 +125,7 @@ final class ConsoleApplication extends Application
         return parent::doRun($input, $output);
     }
 
-    /** Refuses other spellings, such as "ru" and "RUN": {@see arguments()} rewrites options only after exact names. */
+    /** Rejects inexact names, such as "ru" and "RUN": {@see arguments()} rewrites options only after exact names. */
     public function find(string $name): Command
     {
         $isMeant = static fn(string $whole): bool => str_starts_with($whole, strtolower($name))

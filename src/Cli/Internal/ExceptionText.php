@@ -15,9 +15,9 @@ final class ExceptionText
 
     /**
      * Formats an exception and its previous exceptions, beginning with the first cause. If there are more than
-     * MAX_EXCEPTIONS, the text has only the first cause and the latest exceptions. PHP's conversion to a string is then
-     * not used. The time of that conversion grows with the square of the number of exceptions, and clients may
-     * influence that number.
+     * MAX_EXCEPTIONS, the text has only the first cause and the latest exceptions. Such a chain is not converted by
+     * (string), because the time of that conversion grows with the square of the number of exceptions. Clients may
+     * influence this number.
      */
     public static function of(\Throwable $exception): string
     {

@@ -104,7 +104,7 @@ final class OutputStream
     }
 
     /**
-     * Returns $stream. If it was closed and the lock file of opcache got its descriptor, returns a read-only /dev/null.
+     * Returns $stream; or a read-only /dev/null if $stream was closed and opcache's lock file got its $descriptor.
      *
      * @param resource $stream
      *

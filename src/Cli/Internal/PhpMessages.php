@@ -28,7 +28,7 @@ final class PhpMessages
             $context,
         ): bool {
             if ((error_reporting() & $level) === 0) {
-                return false; // then PHP stores the message, so that error_get_last() returns it
+                return false; // PHP's own handler stores the message, so that error_get_last() returns it
             }
             self::log(
                 $log,

@@ -129,7 +129,7 @@ final class QueueReport
         return TerminalText::escape($column === 'reason' ? explode("\n", $text, 2)[0] : $text);
     }
 
-    /** Returns the text of a detail. Times are in milliseconds, and become UTC. */
+    /** Returns the text of a detail. A time, given in milliseconds, becomes a date and time in UTC. */
     public static function text(string $name, int|float|string $value): string
     {
         return \in_array($name, self::TIMES, true) && !\is_string($value)

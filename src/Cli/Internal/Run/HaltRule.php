@@ -90,7 +90,7 @@ final class HaltRule
         return $this->isPercentage ? (int) ceil(100 * $failed / max(1, $total)) : ExitStatus::ofFailures($failed);
     }
 
-    /** Returns the exit status as a shell reports it; 255 if the job log has -1 for the job, as after a timeout. */
+    /** Returns the status that a shell would report for the job; 255 if the job log has -1, as after a timeout. */
     private static function statusOf(CommandResult $result): int
     {
         return $result->signal !== null && !$result->timedOut
@@ -98,7 +98,7 @@ final class HaltRule
             : JobLog::exitValue($result) & 0xFF;
     }
 
-    /** Returns the number of events that halts the run. Converts a percentage to whole millionths, to be exact. */
+    /** Returns the number of events that halts the run. Rounds a percentage to millionths, to avoid float errors. */
     private function limit(int $total): float
     {
         return $this->isPercentage

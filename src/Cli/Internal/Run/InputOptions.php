@@ -23,7 +23,7 @@ use Spindle\Cli\Internal\UsageException;
 /** Reads the options that define the jobs: the command, the sources of its values, and the values per command. */
 final class InputOptions
 {
-    /** Options that respell a replacement string. Each key is the text in the usual braces: '.' for {.}. */
+    /** Options that respell a replacement string, by the text between the braces of the usual spelling: '.' for {.}. */
     private const SPELLINGS = [
         '' => 'replace',
         '.' => 'er',

@@ -58,7 +58,7 @@ final class Interrupts
         $this->watchers = [];
     }
 
-    /** Starts no more jobs after the first Ctrl-C. Ends the running jobs after each further Ctrl-C. */
+    /** Stops starting jobs at the first Ctrl-C. Ends the running jobs at each further Ctrl-C. */
     private function onInterrupt(): void
     {
         if ($this->status !== null) {

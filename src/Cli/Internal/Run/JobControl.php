@@ -56,7 +56,7 @@ final class JobControl
         $this->pool->resume();
     }
 
-    /** Ends a running job, which then counts as failed. Does nothing if it has ended, or only waits, as for a retry. */
+    /** Ends a running job, which then counts as failed. Does nothing if the job has ended, or waits for a retry. */
     public function end(InputJob $job): void
     {
         if (\in_array($job, $this->runningJobs(), true)) {
@@ -71,7 +71,7 @@ final class JobControl
         return implode('', $this->pool->partialOutput($job, self::MAX_OUTPUT_BYTES));
     }
 
-    /** Returns whether {@see end()} has ended the job. Then forgets the job, so a second call returns false. */
+    /** Returns whether {@see end()} has ended the job, and forgets this. A second call returns false. */
     public function forgetEnded(InputJob $job): bool
     {
         $wasEnded = isset($this->ended[$job->sequence]);

@@ -26,7 +26,7 @@ final class LostJobsException extends \RuntimeException implements SpindleExcept
      * Returns null if the launcher's death did not cause the failure, or if each job has a result.
      *
      * @param list<InputJob> $jobs      jobs without a result, in the order of the input
-     * @param string|null    $hint      message with the command that continues the run; null without such a command
+     * @param string|null    $hint      advice with the command that continues the run; null if there is no such command
      */
     public static function after(LauncherException $failure, array $jobs, ?string $hint, bool $hasJobLog): ?self
     {

@@ -7,7 +7,7 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\Run\Output\Console;
 use Spindle\Command\CommandPool;
 
-/** Warns once if a run with `--retries 0` finishes no job, because it only repeats failing jobs. */
+/** Warns once if a run finishes no job for a while, because `--retries 0` repeats failing jobs without a limit. */
 final class RetryWarning
 {
     private const MIN_RETRIES = 9;

@@ -40,7 +40,7 @@ final class Runner
     /** Seconds between two reads of the file of --jobs, and between two updates of the progress. */
     private const UPDATE_INTERVAL = 1.0;
 
-    /** A finished job causes a read of the file of --jobs, if the last read is at least this many nanoseconds ago. */
+    /** When a job finishes, the file of --jobs is read again, unless the last read was less than this time ago. */
     private const MIN_REREAD_NANOSECONDS = 100_000_000;
 
     private readonly InputWait $wait;
@@ -411,7 +411,7 @@ final class Runner
         $this->console->notice("{$job->name()} failed: " . FailureNotices::how($result) . ": {$command}");
     }
 
-    /** Returns the number of all jobs, including skipped ones. Can be too low unless --halt has a percentage. */
+    /** Returns the number of all jobs, including skipped ones. Without a percentage in --halt, can be too low. */
     private function jobCount(): int
     {
         return $this->statistics->skipped + ($this->statistics->total ?? 0);

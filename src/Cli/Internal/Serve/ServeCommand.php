@@ -166,7 +166,7 @@ final class ServeCommand extends Command
 
         if (Supervisor::canFork()) {
             // With a driver that uses epoll, the forks of the supervisor would share one epoll descriptor and so each
-            // other's events. With StreamSelectDriver, a signal also ends a wait of the event loop.
+            // other's events. With StreamSelectDriver, a signal also wakes the event loop.
             EventLoop::setDriver(new StreamSelectDriver());
         }
 

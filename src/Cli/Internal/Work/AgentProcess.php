@@ -164,7 +164,7 @@ final class AgentProcess
         $failure = null;
         try {
             await($runs);
-        } catch (\Throwable $failure) { // no finally: it would also run after a third signal, and could not wait then
+        } catch (\Throwable $failure) { // no finally: it can't wait in a fiber that PHP destroys after a third signal
         }
         await($this->closeAgents()); // if one agent has failed, the others must stop
         if ($failure === null) {

@@ -57,7 +57,7 @@ final class KnownOption
             default => InputOption::VALUE_NONE,
         };
         $letter = $this->letter();
-        // Symfony's console accepts no digit as a shortcut, and uses -v itself. OptionParser gives it long names.
+        // Symfony's console accepts no digit as a shortcut, and uses -v itself. OptionParser rewrites -0 and -v.
         $isPossible = $letter !== '0' && $letter !== 'v';
 
         return new InputOption(

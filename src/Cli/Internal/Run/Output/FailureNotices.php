@@ -9,7 +9,7 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\TerminalText;
 use Spindle\Command\CommandResult;
 
-/** Prints a line for each failed job. Above a limit per second, prints only the number of the other failed jobs. */
+/** Prints a line for each failed job. After a limit of lines per second, prints only how many more jobs failed. */
 final class FailureNotices
 {
     private const MAX_PER_SECOND = 10;

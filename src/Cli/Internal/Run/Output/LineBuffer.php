@@ -13,7 +13,7 @@ final class LineBuffer
     private const MAX_TAGGED_BYTES = 16 << 20;
 
     private readonly ?LineTag $tag;
-    /** Number of bytes that {@see LineOutput} is printing. They need memory until the write has finished. */
+    /** Number of bytes that {@see LineOutput} is printing, and that stay in memory until they are written. */
     public int $printedBytes = 0;
 
     private string $rest = '';

@@ -12,7 +12,7 @@ use Spindle\Command\CommandResult;
 /** Writes the progress as lines: at most one a second for JSON; as text, fewer lines when the run gets longer. */
 final class LineProgress implements Progress
 {
-    /** The pause between two lines of text is this share of the time so far, and at most MAX_PAUSE seconds. */
+    /** The pause between two lines of text is this share of the run's time so far, and at most MAX_PAUSE seconds. */
     private const PAUSE_SHARE = 1 / 60;
     private const MAX_PAUSE = 60.0;
 

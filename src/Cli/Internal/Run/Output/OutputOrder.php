@@ -26,7 +26,7 @@ final class OutputOrder
     /** @var \SplQueue<InputJob> jobs whose result has not been yielded yet, in the order of the input */
     private \SplQueue $jobs;
 
-    /** @var array<int, CommandResult|null> early results by sequence; null for a job without a result */
+    /** @var array<int, CommandResult|null> early results by job number; null for a cancelled job */
     private array $early = [];
     private int $earlyBytes = 0;
 
@@ -54,7 +54,7 @@ final class OutputOrder
     /**
      * Adds the result of a finished job, and yields the results that no longer wait for an earlier job.
      *
-     * @param CommandResult|null $result null for a job that the run has cancelled; no result waits for such a job
+     * @param CommandResult|null $result null for a cancelled job; later results then do not wait for this job
      *
      * @return \Generator<InputJob, CommandResult> in the order of the input
      */

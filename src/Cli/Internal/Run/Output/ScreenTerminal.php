@@ -71,14 +71,14 @@ final class ScreenTerminal
             },
             self::SIGCONT => function () use ($continued): void {
                 $this->forgetState();
-                // SIGSTOP suspends this process without a call of $suspend. The shell may then replace the settings
-                // of readKeys(). The next call of readKeys() sets them again only after restore().
+                // SIGSTOP suspends this process without a call of $suspend. While this process is suspended, the
+                // shell may replace the settings of readKeys(). After restore(), readKeys() sets them again.
                 $this->restore();
                 $continued();
             },
         ];
         $this->watchers = \function_exists('posix_kill') ? SignalWatch::start($handlers) : [];
-        if ($this->watchers !== []) { // Without the signals, there are no settings of readKeys() to restore.
+        if ($this->watchers !== []) { // without watchers, readKeys() changes no settings
             $this->watchSuspension($suspend);
         }
     }
@@ -251,7 +251,7 @@ final class ScreenTerminal
                 $this->restore();
                 EventLoop::cancel($watcher);
                 $this->watchers = array_values(array_diff($this->watchers, [$watcher]));
-                // A timer may draw before the handler of SIGCONT runs, and must not use the old size and foreground.
+                // A timer may draw before SIGCONT is handled. The size and the foreground must then be read again.
                 $this->forgetState();
                 // Suspends this process. The system ignores the signal if no shell could continue the process.
                 posix_kill((int) getmypid(), self::SIGTSTP);

@@ -26,7 +26,7 @@ final class BlockQueue
 
     /**
      * @param InputWait  $wait  woken when the queue has room again
-     * @param BlockFiles $files blocks for which there is no memory
+     * @param BlockFiles $files stores the blocks for which there is no memory
      */
     public function __construct(private readonly InputWait $wait, private readonly BlockFiles $files)
     {

@@ -33,7 +33,7 @@ final class BlockSplitter
      * @param int  $blockBytes maximum bytes of a block; this maximum grows when a record or a group is longer
      * @param int  $groupSize  number of records that stay together (a group); 0 if a block may end after any record
      * @param bool $isOneGroup true for one group in each block; false for as many groups as fit into $blockBytes
-     * @param int  $pieceBytes size from which on a block is yielded in pieces, if $ends can find such pieces
+     * @param int  $pieceBytes minimum bytes of a block that is yielded in pieces, if $ends can find where to cut
      */
     public function __construct(
         private readonly RecordEnds $ends,
@@ -97,7 +97,7 @@ final class BlockSplitter
         }
     }
 
-    /** @return \Generator<bool, string, mixed, bool> blocks that end at or before $limit; returns whether one ended */
+    /** @return \Generator<bool, string, mixed, bool> blocks that end at or before $limit; finally, whether one ended */
     private function cut(int $limit): \Generator
     {
         $before = $this->start;

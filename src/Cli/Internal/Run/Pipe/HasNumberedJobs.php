@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 
 use Spindle\Cli\Internal\Run\Input\InputWait;
 
-/** Parts of {@see \Spindle\Cli\Internal\Run\Input\JobInputs} for jobs with a number, but no name and no known total. */
+/** Methods of {@see \Spindle\Cli\Internal\Run\Input\JobInputs} for jobs without a name and without a known total. */
 trait HasNumberedJobs
 {
     public function count(InputWait $wait): ?int

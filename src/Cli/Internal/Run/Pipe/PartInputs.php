@@ -28,7 +28,7 @@ final class PartInputs implements JobInputs
 
     /**
      * @param list<PartedFile> $files
-     * @param int              $blockBytes minimum bytes of a part; or -N for N parts of all files per concurrent job
+     * @param int              $blockBytes minimum bytes of a part; -N divides all files into N parts per concurrent job
      */
     public function __construct(
         private readonly array $files,
@@ -99,7 +99,7 @@ final class PartInputs implements JobInputs
         $this->parts = [];
     }
 
-    /** Returns the minimum bytes of a part if $blockBytes is -N: all files together give N parts per concurrent job. */
+    /** Returns the minimum bytes of a part if $blockBytes is -N: N parts of all files together per concurrent job. */
     private function partBytes(int $concurrency): int
     {
         $total = array_sum(array_map(static fn(PartedFile $file): int => $file->size, $this->files));

@@ -32,12 +32,12 @@ final class RoundRobinInputs implements JobInputs
     private array $sent = [];
 
     private int $jobCount = 0;
-    /** Number of the job that got the last block from {@see distribute()}; 0 before. */
+    /** Number of the job that got the last block from {@see distribute()}; 0 if no job got one. */
     private int $last = 0;
 
     private bool $isReading = true;
 
-    /** Whether no block creates another job, so that {@see distribute()} gets the other blocks. */
+    /** Whether {@see jobs()} creates no more jobs, so that {@see distribute()} reads the remaining blocks. */
     private bool $isComplete = false;
 
     /** Whether the input ended, or the caller stopped reading {@see jobs()}, before there were enough jobs. */
@@ -79,7 +79,7 @@ final class RoundRobinInputs implements JobInputs
         } catch (\Throwable $failure) {
             throw $failure;
         } finally {
-            // Also runs if the caller reads no more jobs. Without distribute(), nothing else ends the jobs' input.
+            // Also runs if the caller stops reading jobs. Then distribute() returns at once, and closes no queue.
             if (!$this->isComplete) {
                 $this->hasEndedEarly = $this->isComplete = true;
                 $this->closeQueues($failure);
