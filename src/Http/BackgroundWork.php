@@ -14,14 +14,14 @@ use Spindle\Internal\GarbageCycles;
 
 /**
  * Runs functions of a handler that may continue after the response. A server that is closed, or whose process is
- * replaced, waits for these functions as long as for requests. They are lost if the process crashes or is killed.
+ * replaced, waits for these functions as long as for requests. Functions are lost if the process crashes or is killed.
  */
 final class BackgroundWork
 {
     /** @var \WeakMap<Driver, LoopWork>|null */
     private static ?\WeakMap $loops = null;
 
-    /** @var \WeakMap<object, LoopWork>|null fibers of the functions of all loops */
+    /** @var \WeakMap<object, LoopWork>|null state of a function's event loop, by the function's fiber */
     private static ?\WeakMap $fibers = null;
 
     private function __construct() {}
@@ -29,8 +29,8 @@ final class BackgroundWork
     /**
      * Starts a function in a fiber of its own, as soon as the current fiber suspends or the handler has returned. An
      * exception of the function goes to the error handler of the event loop. If the application has set none, the
-     * exception is logged, except after {@see HttpServer::start()}. Under {@see Sapi}, the script sends the response
-     * and then waits for the function.
+     * exception is logged. But with {@see HttpServer::start()}, the event loop then throws an UncaughtThrowable.
+     * Under {@see Sapi}, the script sends the response and then waits for the function.
      *
      * @param \Closure(): mixed $work
      */
@@ -41,7 +41,7 @@ final class BackgroundWork
         EventLoop::queue(self::run(...), $work, $state);
     }
 
-    /** @internal Returns how many functions have not returned. */
+    /** @internal Returns how many functions of the current event loop have not returned, or have not begun. */
     public static function running(): int
     {
         return self::state()->running;
@@ -67,7 +67,7 @@ final class BackgroundWork
         return $ended;
     }
 
-    /** @internal */
+    /** @internal Sets the function that is called whenever the last running function has returned; null removes it. */
     public static function onEnd(object $owner, ?\Closure $notify): void
     {
         $state = self::state();
@@ -95,15 +95,15 @@ final class BackgroundWork
     /** @internal Runs the event loop at the end of the script until all functions have returned or called exit(). */
     public static function runAtEnd(): void
     {
-        $thrown = GarbageCycles::destroy(); // also destroys functions that await a fiber which has called exit()
+        $thrown = GarbageCycles::destroy(); // also destroys fibers that await a fiber which has called exit()
         $state = self::state();
         $ended = self::ended();
         [$state->running, $state->begun] = [$state->running - $ended, $state->begun - $ended];
         if ($state->running > 0) {
             $state->waiting = [EventLoop::getDriver()->stop(...)];
             try {
-                EventLoop::run(); // if exit() was called in a fiber, no suspension of {main} is possible
-            } catch (\Error $failure) { // the loop has resumed the wait in {main} that exit() has ended
+                EventLoop::run(); // after exit() in a fiber, {main} can't suspend, but can run the loop
+            } catch (\Error $failure) { // the loop tried to resume {main} from a wait that exit() has ended
                 EventLoop::run();
                 $failure::class === \Error::class ? null : throw $failure; // thrown by the error handler of the loop
             }

@@ -149,8 +149,8 @@ final class HttpServer implements Lifecycle
      *
      * Also waits for all {@see BackgroundWork} of the process. If requests or work are unfinished `stopTimeout` seconds
      * after the call, the server logs a warning with their number. If such a request has no response yet, the server
-     * sends the status 503. Then the server closes all connections. A handler or work that calls close() waits for
-     * itself, so it continues after the timeout. The request of the handler gets this 503.
+     * sends the status 503. Then the server closes all connections. If a handler or work calls close(), this call waits
+     * for its own caller. So the call returns only after the timeout, and the handler's request gets the status 503.
      *
      * In a fork of a process that has accepted connections, close() only closes the fork's copies of listening sockets.
      *

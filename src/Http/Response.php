@@ -166,10 +166,10 @@ final class Response implements ResponseInterface
 
     /**
      * Creates a response that sends chunks as an iterator yields them. The first chunk is sent at once. After each
-     * send, the server collects chunks and sends them together: with the first chunk after 1 ms, when they have 64 KiB,
-     * or when the iterator ends or suspends its fiber. Small chunks become one HTTP chunk of up to 16 KiB. If the
-     * client receives slowly, the server requests the next chunk only after the earlier ones were sent. While the
-     * iterator is suspended, other requests run.
+     * send, the server collects the chunks of the next 1 ms. They are sent together with the first later chunk, or
+     * sooner: when they have 64 KiB, or when the iterator ends or suspends its fiber. Small chunks become one HTTP
+     * chunk of up to 16 KiB. If the client receives slowly, the server requests the next chunk only after the earlier
+     * ones were sent. While the iterator is suspended, other requests run.
      *
      * If the iterator throws before its first chunk and before it suspends, the server answers as for an exception of
      * the handler. If it throws later, the head was already sent, so the client gets an incomplete response.

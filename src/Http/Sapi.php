@@ -138,7 +138,7 @@ final class Sapi
     private static function answerEnd(int $level, Head $head, SapiExchange $exchange): void
     {
         PhpSettings::set('memory_limit', '-1'); // perhaps this limit has ended the script, and a response needs memory
-        $text = self::discardOutput($level) ? "Internal Server Error\n" : ''; // a body would get into the buffer
+        $text = self::discardOutput($level) ? "Internal Server Error\n" : ''; // a body would go into the open buffer
         header_remove();
         $response = Response::text($text, 500);
         self::send($response, SapiBody::of($response, $head, $exchange));
@@ -159,7 +159,7 @@ final class Sapi
     private static function send(ResponseInterface $response, SapiBody $body): void
     {
         ignore_user_abort(true);
-        self::discardOutput(0); // ends buffers of PHP's settings, as these could compress only the first piece
+        self::discardOutput(0); // ends buffers that settings of PHP open: they could compress only the first piece
         // If these settings were not empty, PHP would add a default Content-Type, and a charset to text types.
         PhpSettings::set('default_mimetype', '');
         PhpSettings::set('default_charset', '');

@@ -36,7 +36,7 @@ use Spindle\Lifecycle;
  * that were not replaced continue.
  *
  * SIGINT, SIGTERM and SIGQUIT close the supervisor. A second such signal has the effect of {@see kill()}. If the
- * terminal was closed, SIGHUP also closes the supervisor, and replaces no process. SIGUSR1 and SIGUSR2 are ignored.
+ * terminal was closed, SIGHUP closes the supervisor instead of replacing processes. SIGUSR1 and SIGUSR2 are ignored.
  * Handlers that the script has set for SIGINT, SIGTERM and SIGHUP before {@see run()} have no effect until run() has
  * returned. But if the script has set handlers for SIGQUIT, SIGUSR1 or SIGUSR2, only these handlers are called.
  *
@@ -93,7 +93,7 @@ final class Supervisor implements Lifecycle
      * functions. Worker processes then define functions with these names, and most of them throw an
      * {@see UnsupportedFunctionException}. Does nothing if these functions are already disabled.
      *
-     * @return string|null why the restart failed; null when none was necessary. No return after a successful restart
+     * @return string|null why the restart failed; null when none was necessary. Does not return after a restart
      */
     public static function restartPhp(): ?string
     {
@@ -234,7 +234,7 @@ final class Supervisor implements Lifecycle
         }
     }
 
-    /** @return array<string, resource> sockets by address; that of the admin address is last */
+    /** @return array<string, resource> sockets by address; the last one is the socket of the admin address */
     private function listen(): array
     {
         $options = new HttpServerOptions(

@@ -156,7 +156,7 @@ final class CookieJar implements \Countable
             'value' => new \SensitiveParameterValue($value),
             'domain' => $domain === '' ? $origin->host : $domain,
             'path' => str_starts_with($path, '/') ? $path : self::defaultPath($origin),
-            'isHostOnly' => !str_contains(rtrim($domain, '.'), '.'), // also for a top-level domain: RFC 6265bis, 5.7
+            'isHostOnly' => !str_contains(rtrim($domain, '.'), '.'), // true also for a TLD: RFC 6265bis, 5.7
             'isSecure' => isset($attributes['secure']),
             'expires' => self::expiry($attributes),
             'number' => 0,

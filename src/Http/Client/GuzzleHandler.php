@@ -270,7 +270,7 @@ final class GuzzleHandler
         };
     }
 
-    /** Turns an HttpClientException into the one that Guzzle's curl handler would throw. Returns others unchanged. */
+    /** Turns an HttpClientException into the exception of Guzzle's curl handler. Leaves other exceptions unchanged. */
     private static function translate(
         RequestInterface $request,
         ?ResponseInterface $response,

@@ -41,7 +41,7 @@ final class InvalidResponseException extends \RuntimeException implements HttpCl
 
     /**
      * Returns the response if {@see HttpClient::serverSentEvents()} has rejected its head; otherwise null. The caller
-     * can read its body. The connection stays in use until the body ends or this exception is destroyed.
+     * can read the response's body. The connection stays in use until the body ends or this exception is destroyed.
      */
     public function getResponse(): ?ResponseInterface
     {

@@ -48,9 +48,8 @@ final class ClientConnection
     /** Why a read has failed, such as a reset; null without a failure. */
     public ?string $readFailure = null;
 
+    /** Times by hrtime(): the deadline of the current wait, the connection's opening, and the last request's end. */
     public int $deadline = \PHP_INT_MAX;
-
-    /** Times by hrtime(): when the connection was opened, and when its last request ended. */
     public readonly int $openedAt;
     public int $freeSince = 0;
 

@@ -30,7 +30,7 @@ final class DeadlineTimer
         return $seconds < 1e9 ? (int) (($start ?? hrtime(true)) + $seconds * 1e9) : \PHP_INT_MAX;
     }
 
-    /** Inverse of {@see after()}: INF for PHP_INT_MAX, negative after the time. */
+    /** Returns the seconds until a time of {@see after()}: INF for PHP_INT_MAX, a negative number for a past time. */
     public static function secondsUntil(int $time): float
     {
         return $time === \PHP_INT_MAX ? \INF : ($time - hrtime(true)) / 1e9;

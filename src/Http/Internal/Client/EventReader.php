@@ -15,7 +15,7 @@ final class EventReader
 {
     private const MAX_EVENT_BYTES = 16_777_216;
 
-    /** Smaller events are not checked for memory. */
+    /** Maximum bytes of an event that needs no check of the free memory. */
     private const SMALL_EVENT_BYTES = 65_536;
 
     /** Number of further copies of an event that exist while its last line is read: line, value and data. */

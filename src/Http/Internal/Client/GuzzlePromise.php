@@ -18,8 +18,8 @@ use function Amp\Future\await;
 
 /**
  * A promise for Guzzle whose callbacks may suspend, and for which several fibers can wait. `then()` returns promises of
- * this class, too. Guzzle's own Promise does not support suspended callbacks: its wait() runs Guzzle's task queue once,
- * and rejects a promise that is not settled then.
+ * this class, too. Guzzle's own Promise does not support suspended callbacks: its wait() runs Guzzle's task queue once.
+ * After that, wait() rejects the promise if it is still pending.
  */
 final class GuzzlePromise implements PromiseInterface
 {
@@ -100,8 +100,8 @@ final class GuzzlePromise implements PromiseInterface
 
     /**
      * If `$unwrap` is false, waits until the callbacks have returned, even if the promise is already settled. Guzzle's
-     * own promises call `wait(false)` if they depend on this promise. A callback of this promise must settle the
-     * dependent promise before that call returns.
+     * own promises call `wait(false)` if they depend on this promise. Before `wait(false)` returns, a callback of this
+     * promise must have settled the dependent promise.
      *
      * @throws CannotWaitException when PHP can't suspend the caller
      */
@@ -156,7 +156,8 @@ final class GuzzlePromise implements PromiseInterface
     }
 
     /**
-     * Settles this promise with `$result`. If `$result` is a promise and not a reason, takes over its outcome later.
+     * Settles this promise with `$result`. But if `$state` is FULFILLED and `$result` is a promise, this promise later
+     * gets the outcome of that promise.
      *
      * @param self::FULFILLED|self::REJECTED|self::PENDING $state
      */

@@ -23,7 +23,7 @@ trait KeepsContents
 
     private const READ_BYTES = 65_536;
 
-    /** Bytes of the body so far: all bytes, or after a discard only those of the last piece. */
+    /** Bytes of the body that have arrived: all bytes, or only the last piece if earlier bytes were discarded. */
     private string $bytes = '';
     private int $offset = 0;
 
@@ -34,7 +34,7 @@ trait KeepsContents
     /** Whether a fiber waits for bytes. During this wait, other fibers can't read the body. */
     private bool $isReading = false;
 
-    /** Thrown by each read after the bytes that arrived before the failure. */
+    /** Failure of the body, thrown by each later read. But read() first returns the bytes that are left in $bytes. */
     private ?\Throwable $failure = null;
 
     /** The {@see OutgoingRequest}. The wrapper hides the request from var_export() and from array casts. */

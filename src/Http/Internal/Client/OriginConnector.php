@@ -50,7 +50,7 @@ final class OriginConnector
             $ips = array_values(array_filter($ips, AddressGuard::isPublic(...)));
             if ($ips === []) {
                 throw NetworkException::because(
-                    'its address is not public (RequestOptions::$blocksPrivateAddresses forbids that)',
+                    'the address of the host is not public (RequestOptions::$blocksPrivateAddresses forbids that)',
                 );
             }
         }

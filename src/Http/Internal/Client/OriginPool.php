@@ -70,7 +70,7 @@ final class OriginPool
         return \count($this->idle);
     }
 
-    /** Counts responses, perhaps in cycles, that no fiber has read for a second. Returns 0 if no request waits. */
+    /** Counts responses unread for a second, perhaps in garbage cycles; 0 if no request waits for a connection. */
     public function blockingCount(): int
     {
         $before = $this->waitingCount > 0 ? hrtime(true) - 1_000_000_000 : 0;

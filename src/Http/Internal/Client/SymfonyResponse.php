@@ -259,8 +259,8 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     }
 
     /**
-     * Returns the name of the Symfony function that called getInfo('error'), if that function waits for the head unless
-     * the result is an error. If the wait is impossible, getInfo() returns the reason as an error.
+     * Returns the name of the Symfony function that called getInfo('error'); null if that function never waits for the
+     * head. The function does not wait if getInfo() returns an error, so getInfo() reports an impossible wait as one.
      */
     private static function callerBeforeWait(): ?string
     {

@@ -43,7 +43,7 @@ final class SymfonyShutdown
         }
     }
 
-    /** Returns whether the wait at the script's end included this request. Destructors may begin requests later. */
+    /** Returns whether the wait at the script's end included this request. Destructors may begin requests after it. */
     public static function hasWaitedFor(SymfonyReceiver $receiver): bool
     {
         return self::$isWaitOver && isset(self::$receivers[$receiver]);

@@ -98,7 +98,7 @@ final class SymfonyState extends ClientState
         }
     }
 
-    /** @param list<array-key> $ids for the next {@see await()}. If the caller suspends earlier, they may be replaced */
+    /** @param list<array-key> $ids responses of the next {@see await()}. Other fibers may replace them before */
     public function expect(array $ids): void
     {
         $this->awaited = $ids;

@@ -193,7 +193,7 @@ final class SymfonyTransfer
         }
     }
 
-    /** Returns the options' proxies, and missing entries from `$_SERVER`. There, http_proxy does not apply to https. */
+    /** Returns the proxies of the options, or else of `$_SERVER`. Its http_proxy applies only to http:// URLs. */
     private function proxy(): Proxy
     {
         $given = array_filter([

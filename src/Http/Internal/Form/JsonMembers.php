@@ -57,7 +57,7 @@ final class JsonMembers
         if ($structure === null) {
             return true; // PCRE has reached one of its limits
         }
-        // Removes objects with at most one member, which never count. Many such objects would make the loop long.
+        // Removes objects with at most one member, which never count. Many such objects would slow down the loop.
         $structure = str_replace(['{}', '{:}'], '', $structure);
         $length = \strlen($structure);
         $members = $total = 0;

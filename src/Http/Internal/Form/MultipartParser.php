@@ -35,8 +35,8 @@ final class MultipartParser
     private int $offset = 0;
 
     /**
-     * Number of bytes that consume() must still drop: the "--" of the closing boundary, or the line end before the data
-     * of a part. This line end stays in the buffer at first, because the next boundary may begin with it.
+     * Number of bytes that consume() must still drop: "--" of the closing boundary, or the line end before the preamble
+     * or a part's data. A line end stays in the buffer until then, because the next boundary may begin with it.
      */
     private int $skip = 2;
 

@@ -65,8 +65,7 @@ final class HeadReader
     public function checkSize(int $bytes): void
     {
         if ($this->method === '') {
-            // If the limit of the head is lower than that of the request line, the exception must name the limit of the
-            // head. So checkSection() refuses the bytes beyond that limit.
+            // Only bytes within the head's limit are checked here. Beyond it, checkSection() throws and names it.
             $this->limits->checkRequestLine(min($bytes, $this->limits->head - $this->size));
         }
         $this->limits->checkSection($this->size + $bytes, 0);

@@ -175,6 +175,7 @@ final class RequestParser
         return $this->endOfBody() !== null;
     }
 
+    /** Returns whether the body and the whole head after it have arrived. */
     public function holdsHead(): bool
     {
         $end = $this->endOfBody();

@@ -19,7 +19,7 @@ final class SingleReader
         return $stream->isSeekable() && !StreamSize::mayHaveFilters($stream);
     }
 
-    /** Returns whether the caller may read and close a stream; false while the claim of another caller lasts. */
+    /** Claims a stream, so that only the caller reads and closes it. Returns false if it was claimed before. */
     public static function claim(StreamInterface $stream): bool
     {
         $claims = self::$claims ??= new \WeakMap();

@@ -84,7 +84,7 @@ final class GuzzleHandlerTest extends TestCase
         $client = new HttpClient(new HttpClientOptions(request: new RequestOptions(blocksPrivateAddresses: true)));
         $guzzle = new Client(['handler' => HandlerStack::create(new GuzzleHandler($client))]);
         $this->expectException(ConnectException::class);
-        $this->expectExceptionMessage('its address is not public');
+        $this->expectExceptionMessage('the address of the host is not public');
         $guzzle->get('http://127.0.0.1:1/');
     }
 

@@ -1336,7 +1336,7 @@ final class HttpClientTest extends TestCase
     public function testPrivateAddressesAreRefusedIfTheOptionsSaySo(string $url): void
     {
         $this->expectException(ConnectFailedException::class);
-        $this->expectExceptionMessage('its address is not public');
+        $this->expectExceptionMessage('the address of the host is not public');
         $this->http()->get($url, options: new RequestOptions(blocksPrivateAddresses: true));
     }
 

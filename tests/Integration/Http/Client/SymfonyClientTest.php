@@ -102,7 +102,7 @@ final class SymfonyClientTest extends HttpClientTestCase
         $client = new HttpClient(new HttpClientOptions(request: new RequestOptions(blocksPrivateAddresses: true)));
         $response = (new SymfonyClient($client))->request('GET', 'http://127.0.0.1:1/');
         $this->expectException(TransportExceptionInterface::class);
-        $this->expectExceptionMessage('its address is not public');
+        $this->expectExceptionMessage('the address of the host is not public');
         $response->getStatusCode();
     }
 
