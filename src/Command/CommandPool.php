@@ -305,7 +305,7 @@ final class CommandPool implements Lifecycle, Statistics
      *
      * Blocks until the processes have ended. A process that ignores SIGTERM is killed after half a second, or after
      * {@see CommandPoolOptions::$gracePeriod} if that is shorter. With a transport, suspends until the transport has
-     * ended the commands. Before PHP 8.4, a destructor can't suspend, so a call in a destructor does not wait.
+     * ended the commands. Before PHP 8.4, a destructor can't suspend, and so does not wait for the transport.
      */
     public function kill(): void
     {

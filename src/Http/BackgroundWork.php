@@ -29,7 +29,7 @@ final class BackgroundWork
     /**
      * Starts a function in a fiber of its own, as soon as the current fiber suspends or the handler has returned. An
      * exception of the function goes to the error handler of the event loop. If the application has set none, the
-     * exception is logged. But with {@see HttpServer::start()}, the event loop then throws an UncaughtThrowable.
+     * exception is logged. But with {@see HttpServer::start()}, the event loop throws an UncaughtThrowable instead.
      * Under {@see Sapi}, the script sends the response and then waits for the function.
      *
      * @param \Closure(): mixed $work
@@ -41,7 +41,7 @@ final class BackgroundWork
         EventLoop::queue(self::run(...), $work, $state);
     }
 
-    /** @internal Returns how many functions of the current event loop have not returned, or have not begun. */
+    /** @internal Returns how many functions of the current event loop have not returned, begun or not. */
     public static function running(): int
     {
         return self::state()->running;
@@ -67,7 +67,7 @@ final class BackgroundWork
         return $ended;
     }
 
-    /** @internal Sets the function that is called whenever the last running function has returned; null removes it. */
+    /** @internal Sets the owner's function, called whenever the last running function has ended; null removes it. */
     public static function onEnd(object $owner, ?\Closure $notify): void
     {
         $state = self::state();

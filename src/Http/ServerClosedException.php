@@ -6,7 +6,7 @@ namespace Spindle\Http;
 
 use Spindle\SpindleException;
 
-/** Thrown when a server or supervisor can't start: it was closed or killed, or this is a fork of its process. */
+/** Thrown when a server or supervisor can't start: it was closed or killed, or had connections before this fork. */
 final class ServerClosedException extends \RuntimeException implements SpindleException
 {
     private function __construct(string $message)

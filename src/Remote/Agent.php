@@ -54,7 +54,7 @@ final class Agent implements Lifecycle, Statistics
     /** Limit in bytes of all results if PHP has no memory_limit. AgentOptions::$maxResultBytes can raise it. */
     private const DEFAULT_RESULTS_BYTES = 128 << 20;
 
-    /** Maximum seconds of a pause between two leases. If the first lease has lasted longer, the pause is short. */
+    /** Maximum seconds of a pause between two leases. If the earlier lease was served longer, the pause is short. */
     private const MAX_RETRY_PAUSE = 5.0;
 
     private readonly AgentPools $pools;

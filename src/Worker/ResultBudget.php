@@ -14,7 +14,7 @@ use Spindle\Internal\WeakTimer;
  *
  * If more than 64 KiB of a worker's result are unread, the pool reads these bytes only when they fit into the rest of
  * the budget. While no part of the budget is used, a result of any size fits. The bytes count as used until the pool
- * has received the result, or until the caller takes the item if it is an item of a generator task with at least 1 MiB.
+ * has received the result. An item of a generator task counts until the caller takes it, if it has at least 1 MiB.
  * An application can count bytes for longer with {@see forceAcquire()}.
  */
 final class ResultBudget

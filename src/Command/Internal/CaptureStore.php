@@ -53,7 +53,7 @@ final class CaptureStore
         return $this->fileCount > self::FILES_THRESHOLD;
     }
 
-    /** Reserves `$bytes` for an output that grows to `$length` bytes. Returns false if the output needs a file. */
+    /** Reserves `$bytes` of memory for an output of then `$length` bytes. Returns false if the output needs a file. */
     public function reserveMemory(int $bytes, int $length): bool
     {
         if ($length > self::MAX_OUTPUT_MEMORY_BYTES || $this->memoryBytes + $bytes > $this->maxMemoryBytes) {

@@ -94,7 +94,7 @@ final class CommandRequest
      * @param array<array-key, string|null> $environment
      *
      * @return list<string> PWD=PATH, as a shell would set it; empty if the current PWD is a path of $directory, perhaps
-     *     through links, or if $directory is '' or does not exist
+     *     through links, or if $directory is '' or can't be resolved
      */
     private static function workingDirectoryVariable(string $directory, array $environment): array
     {

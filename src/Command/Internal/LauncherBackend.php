@@ -266,7 +266,7 @@ final class LauncherBackend implements CommandBackend
     private function notStarted(PendingCommand $pending, string $bytes, int $at, int $length): void
     {
         [$reason, $exitCode] = [\ord($bytes[$at]), \ord($bytes[$at + 1])];
-        $isWithdrawn = $reason === 0 && $exitCode === 0; // a frame STARTED may have cleared $isMoving
+        $isWithdrawn = $reason === 0 && $exitCode === 0; // not $isMoving, which a frame STARTED may have cleared
         $pending->cancelled = $pending->cancelled || (!$isWithdrawn && $pending->cancelNext !== null);
         if ($isWithdrawn && !$pending->mustEnd()) {
             try {
@@ -303,7 +303,7 @@ final class LauncherBackend implements CommandBackend
     {
         $now = Clock::now();
         if ($now - $this->exhaustedAt > self::EXHAUSTED_TIMEOUT_SECONDS + $this->options->delay) {
-            $this->exhaustedSince = null; // no retry has failed since then, so the last shortage is over
+            $this->exhaustedSince = null; // the last shortage is over: in this time, a retry would have reported it
         }
         $this->exhaustedAt = $now;
 

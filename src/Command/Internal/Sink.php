@@ -14,7 +14,7 @@ use Spindle\Internal\Warnings;
 /**
  * Passes a command's output to the caller's function or stream, piece by piece and in order. The event loop delivers
  * the pieces after write() has returned, so the function may suspend. While more bytes than the output window (at most
- * LauncherProtocol::OUTPUT_WINDOW) wait for their delivery, the launcher does not read more of the command's output.
+ * LauncherProtocol::OUTPUT_WINDOW) are not yet delivered or dropped, the launcher reads no more of the output.
  */
 final class Sink
 {

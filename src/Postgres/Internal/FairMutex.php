@@ -8,7 +8,7 @@ use Amp\Cancellation;
 use Spindle\Internal\Async\CurrentFunction;
 use Spindle\Internal\Async\FiberQueue;
 
-/** A mutex for fibers, first come first served. acquire() throws if the {@see CurrentFunction} holds the mutex. */
+/** A mutex for fibers, first come first served. acquire() throws if the calling function is known to hold it. */
 final class FairMutex
 {
     /** Only this class writes the property. */

@@ -65,7 +65,7 @@ final class NotificationReader
     /**
      * Suspends until events are available, and returns them.
      *
-     * @return list<Notification|Reconnected|NotificationsDropped> empty after {@see end()} without a failure
+     * @return list<Notification|Reconnected|NotificationsDropped> empty if end() had no failure and no event is left
      */
     public function take(?Cancellation $cancellation): array
     {

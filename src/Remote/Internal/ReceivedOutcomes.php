@@ -20,7 +20,7 @@ use function Amp\async;
 /**
  * Asks the engine (the server of the broker) to drop data that this process no longer needs: outcomes that have arrived
  * or are no longer awaited, and stored items of generator tasks. One request drops many outcomes. If the engine is not
- * available, repeats a request as long as this object exists. {@see ProcessEnd} sends requests that are unsent then.
+ * available, repeats a request as long as this object exists. When the process ends, {@see ProcessEnd} sends the rest.
  */
 final class ReceivedOutcomes implements LastRequests
 {

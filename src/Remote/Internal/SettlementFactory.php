@@ -101,7 +101,7 @@ final class SettlementFactory
 
     /**
      * Refuses a job whose frame is too large, or can't be verified although this agent has verified other jobs. After
-     * Delivery::MAX_REFUSALS refusals, or one by another agent, the job becomes a dead letter.
+     * Delivery::MAX_REFUSALS earlier refusals, or one by another agent, this refusal makes the job a dead letter.
      */
     public function refused(
         Delivery $delivery,

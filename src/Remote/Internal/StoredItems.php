@@ -20,7 +20,7 @@ final class StoredItems
 {
     private const MAX_ITEMS_PER_REQUEST = 32;
 
-    /** An answer of this size may lack stored items: {@see \Spindle\Remote\Broker::takeItems()}. */
+    /** An answer of at least this size may lack stored items: {@see \Spindle\Remote\Broker::takeItems()}. */
     private const MIN_LIMITED_BYTES = 1 << 20;
 
     private int $takenCount = 0;

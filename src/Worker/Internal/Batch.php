@@ -21,7 +21,7 @@ final class Batch
     /** Whether no other worker may run or retry the tasks, because this process has changed its credentials. */
     public bool $isPinned = false;
 
-    /** hrtime() when this became the worker's current batch; without SharedFlags, reset at each result and item. */
+    /** hrtime() when this became the worker's current batch. Without SharedFlags, results and read items update it. */
     public int $firstSince = 0;
 
     public int $elapsed = 0;

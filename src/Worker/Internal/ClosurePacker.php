@@ -159,8 +159,8 @@ final class ClosurePacker
     }
 
     /**
-     * Refuses a closure without $this if it uses `static`, and `static` means a subclass of the class that contains the
-     * closure. The worker can bind such a closure only to the containing class, so `static` would mean this class.
+     * Refuses a closure that is sent without $this and depends on `static`, if `static` means a subclass of the class
+     * with its code. The worker can bind such a closure only to this class, so `static` would mean this class.
      */
     private static function checkStatic(\ReflectionFunction $function, ClosureSource $source, string $path): void
     {

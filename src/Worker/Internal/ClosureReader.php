@@ -42,7 +42,7 @@ final class ClosureReader
         foreach ($functions as $at) {
             $closure = $this->closure($at);
             if ($closure !== null) {
-                // If the closure is an argument, PHP reports the next token's line, because it checks for `function:`.
+                // In arguments, PHP reports the next token's line, because `function:` would begin a named argument.
                 foreach (array_unique([$this->tokens[$at]->line, $this->tokens[$at + 1]->line]) as $line) {
                     $closures[$line][] = $closure;
                 }

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** Source code of a closure. If several closures begin on one line, {@see matches()} finds the source of a closure. */
+/** Source code of a closure. If several closures begin on one line, {@see matches()} is true for the right source. */
 final class ClosureSource
 {
     private static int $count = 0;
@@ -150,7 +150,7 @@ final class ClosureSource
         };
     }
 
-    /** Returns whether this can be the closure's source. The check suffices if one closure begins on the line. */
+    /** Returns whether this can be the closure's source. The check suffices if only one closure begins on the line. */
     public function couldBe(\ReflectionFunction $closure): bool
     {
         return $closure->isStatic() === $this->isStatic

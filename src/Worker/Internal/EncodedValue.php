@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Worker\Internal;
 
-/** An argument or task in serialized form. Later changes to the original objects do not reach the task. */
+/** An argument or task as bytes. Later changes to the original objects do not reach the task. */
 class EncodedValue
 {
     /** @param int $kind {@see WorkerProtocol::SERIALIZED} or {@see WorkerProtocol::STRING} */

@@ -28,7 +28,7 @@ final class SerializeLock
      * @return T
      *
      * @throws \LogicException while a Serializable::unserialize() method runs or is suspended. PHP then postpones
-     *     __unserialize() to the end of unserialize(). To run $work without the lock would damage references there
+     *     __unserialize() to the end of the outer call. Without the lock, $work would damage references in its value
      */
     public static function hold(\Closure $work): mixed
     {

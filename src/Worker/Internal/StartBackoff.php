@@ -21,7 +21,7 @@ final class StartBackoff
 
     /**
      * Number of failures that left the pool without a worker. {@see mayRetry()} counts them. The number is reset when a
-     * worker becomes idle after a task, and when a worker ends that has begun a task or has no tasks.
+     * worker becomes idle after a task, and when a ready worker ends that has begun a task or has no tasks.
      */
     public int $failureCount = 0;
 

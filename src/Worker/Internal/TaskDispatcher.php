@@ -278,7 +278,7 @@ final class TaskDispatcher implements PoolEvents
         $this->activity->end();
     }
 
-    /** Called when PHP destroys the pool. Ends workers after the submitted tasks; at once if the loop was replaced. */
+    /** Called when PHP destroys the pool. Ends it after submitted tasks and read generators; at once in a new loop. */
     public function poolDestroyed(): void
     {
         if ($this->activity->isClosed) {

@@ -37,6 +37,6 @@ interface TaskSource
 
     public function close(): void;
 
-    /** Fails submitted tasks that no worker has; or ends a map() call, which then ignores further outcomes. */
+    /** Fails submitted tasks that were never in a batch; or ends a map() call, which then ignores further outcomes. */
     public function abort(\Throwable $reason): void;
 }

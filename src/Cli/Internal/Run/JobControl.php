@@ -56,7 +56,7 @@ final class JobControl
         $this->pool->resume();
     }
 
-    /** Ends a running job, which then counts as failed. Does nothing if the job has ended, or waits for a retry. */
+    /** Ends a running job, which then counts as failed. Does nothing if the job has ended, or waits, as for a retry. */
     public function end(InputJob $job): void
     {
         if (\in_array($job, $this->runningJobs(), true)) {

@@ -43,7 +43,7 @@ final class FileAnswer
         };
     }
 
-    /** Returns the requested range; 416 if no range is in the file; the whole file for several ranges or for none. */
+    /** Returns the requested range; 416 if no range is in the file; the whole file for several or no usable ranges. */
     private static function content(
         Response $response,
         OpenFile $file,

@@ -112,7 +112,7 @@ final class AppLoader
         }
     }
 
-    /** Returns whether the file itself, not a closure that it returned, failed in a call of a handler or header(). */
+    /** Returns whether the file itself, not its closure, failed in a handler or in a function such as header(). */
     private static function isFromFrontController(\Throwable $failure): bool
     {
         $isFromFrontController = $failure instanceof UnsupportedFunctionException;

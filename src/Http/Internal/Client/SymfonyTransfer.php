@@ -193,7 +193,7 @@ final class SymfonyTransfer
         }
     }
 
-    /** Returns the proxies of the options, or else of `$_SERVER`. Its http_proxy applies only to http:// URLs. */
+    /** Returns the options' proxies, and missing entries from `$_SERVER`. Only http:// URLs use its http_proxy. */
     private function proxy(): Proxy
     {
         $given = array_filter([

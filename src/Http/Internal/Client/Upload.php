@@ -87,7 +87,7 @@ final class Upload
             $this->sendJoined();
             $this->connection->fail($failure); // closes the connection, so that the server sees an incomplete request
         } finally {
-            // Releases the claim, unless another request could send only the rest, or a filter may not restart.
+            // Keeps the claim only if a part was sent, and another request could not send the body from its start.
             if ($this->sent === 0 || $this->isComplete || !$this->mayHaveFilters && $this->body->isSeekable()) {
                 SingleReader::release($this->body, $this->hasRead);
             }

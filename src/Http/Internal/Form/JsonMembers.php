@@ -21,7 +21,7 @@ final class JsonMembers
      */
     private const NON_STRUCTURE_PATTERN = '/(?:[^{}:"]++|"[^"]*+"?+){1,200}+/';
 
-    /** Maximum depth of counted objects. FormLimits::$maxDepth is lower, so json_decode() refuses deeper objects. */
+    /** Depth of objects at which counting stops. FormLimits::$maxDepth is lower, so json_decode() refuses the text. */
     private const MAX_DEPTH = 10_001;
 
     /** Maximum bytes of memory for each part of the decoded value. An object becomes an array with string keys. */

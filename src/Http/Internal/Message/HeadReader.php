@@ -65,7 +65,7 @@ final class HeadReader
     public function checkSize(int $bytes): void
     {
         if ($this->method === '') {
-            // Only bytes within the head's limit are checked here. Beyond it, checkSection() throws and names it.
+            // Checks only bytes within the head's limit. For more, checkSection() throws and names the head's limit.
             $this->limits->checkRequestLine(min($bytes, $this->limits->head - $this->size));
         }
         $this->limits->checkSection($this->size + $bytes, 0);

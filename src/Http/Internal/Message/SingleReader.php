@@ -19,7 +19,7 @@ final class SingleReader
         return $stream->isSeekable() && !StreamSize::mayHaveFilters($stream);
     }
 
-    /** Claims a stream, so that only the caller reads and closes it. Returns false if it was claimed before. */
+    /** Claims a stream, so that only the caller reads and closes it. Returns false while an earlier claim lasts. */
     public static function claim(StreamInterface $stream): bool
     {
         $claims = self::$claims ??= new \WeakMap();

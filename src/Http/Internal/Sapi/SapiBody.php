@@ -114,9 +114,9 @@ final class SapiBody
     }
 
     /**
-     * Kills this process of PHP-FPM, if the script ends before a response of unknown length is complete. Otherwise,
-     * PHP-FPM would end the response as usual, and the client would take it for complete. Does nothing in other SAPIs.
-     * PHP has logged the error, and PHP-FPM starts another process. Also called by an output buffer, even after exit().
+     * Kills this process of PHP-FPM; does nothing in other SAPIs. Called, also by an output buffer, if the script ends
+     * before a response of unknown length is complete, even after exit(). Otherwise, the client would take the response
+     * for complete. PHP has logged any error, and PHP-FPM starts another process.
      */
     public static function kill(): string
     {

@@ -36,7 +36,7 @@ final class ScriptEnd
             || \function_exists('stream_wrapper_register') && stream_wrapper_register(self::SCHEME, self::class);
         if ($isRegistered) {
             $context = stream_context_create([self::SCHEME => ['end' => $end]]);
-            // PHP removes the newest global variable first, so objects of background functions still exist.
+            // PHP removes this newest global variable first. Objects that background functions use still exist then.
             $GLOBALS[self::class] = (object) ['stream' => fopen(self::SCHEME . '://', 'r', false, $context)];
         }
 

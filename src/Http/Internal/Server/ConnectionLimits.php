@@ -48,7 +48,7 @@ final class ConnectionLimits
     /** The server expects room soon if at least 1/N of all connections will soon be evictable. This constant is N. */
     private const ROOM_EXPECTED_DIVISOR = 16;
 
-    /** Minimum nanoseconds after a search that evicted nothing, and between two searches for slow clients. */
+    /** Minimum nanoseconds until the next search: after one that evicted nothing, or after one for slow clients. */
     private const SEARCH_PAUSE_NANOSECONDS = 50_000_000;
 
     /** The server counts as full ({@see isFull()}) after a series of waits for room that has lasted this long. */

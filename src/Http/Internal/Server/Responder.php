@@ -15,7 +15,7 @@ use Spindle\Http\Response;
 /** Sends the responses of a connection: responses of handlers, and responses of the server, such as errors. */
 final class Responder
 {
-    /** Maximum unread bytes of an incomplete request body. If there are more, the response ends the connection. */
+    /** Maximum unread bytes of an incomplete body. If more are unread, or may be, the response ends the connection. */
     private const MAX_DISCARDED_BYTES = 65_536;
 
     /** Minimum nanoseconds of a pcntl_fork(). A handler that returns sooner has not forked the process. */
@@ -178,7 +178,7 @@ final class Responder
         });
     }
 
-    /** Responds to an exception. Instead cuts off a response that has begun, so that it does not look complete. */
+    /** Responds to an exception, or cuts off a response that has begun, so that it does not look complete. */
     public function answerFailure(\Throwable $failure, ServerExchange $exchange): void
     {
         if (!$this->isCurrent($exchange)) {

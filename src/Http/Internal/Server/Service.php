@@ -85,7 +85,7 @@ final class Service implements FileDescriptors
     /** @var (\Closure(): void)|null called after a handler left output buffers open, or closed the server's buffer */
     public ?\Closure $closeOutputBuffers = null;
 
-    /** @var \WeakMap<self, int>|null by service: pid of the process that has called {@see answerOnExit()} */
+    /** @var \WeakMap<self, int>|null by service: pid of the process that called {@see answerOnExit()}; null if none */
     private static ?\WeakMap $pidsByService = null;
 
     /** @param \Closure(ServerRequestInterface): mixed $handler handler that should return a response */

@@ -93,8 +93,8 @@ final class PooledSessions
 
     /**
      * Postpones the running query of each stalled session: cancels the query, and usually sends it again after later
-     * queries. Otherwise, a query that waits for a transaction's lock could wait forever, if the transaction ends only
-     * after a later query of this session.
+     * queries. Without a postponement, a query that waits for a transaction's lock could wait forever, if the
+     * transaction ends only after a later query of this session.
      *
      * @return bool whether any session is shared by several queries
      */

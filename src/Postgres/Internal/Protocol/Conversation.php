@@ -374,7 +374,7 @@ final class Conversation
         }
     }
 
-    /** Handles changed settings after an answer. Before version 14, servers also report changes that it has undone. */
+    /** Handles changes of settings; ignores those undone by the same answer, which servers before version 14 report. */
     private function noteSettings(): void
     {
         if ($this->settings !== $this->settingsBefore) {

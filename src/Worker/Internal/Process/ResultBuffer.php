@@ -37,7 +37,7 @@ final class ResultBuffer
     private ValuePacking $packed;
     private bool $hasFailures = false;
 
-    /** @param int $maxResultBytes limit of a result, item or report; the limit of an exception is 256 KiB or more */
+    /** @param int $maxResultBytes limit of a result, item or report; an exception may have 256 KiB if this is more */
     public function __construct(private readonly PoolLink $link, private readonly int $maxResultBytes)
     {
         $this->packed = new ValuePacking();

@@ -237,7 +237,7 @@ final class Worker
         if ($index > 0) {
             $duration = (int) ($now - $startedAt);
             if ($duration > self::MIN_FORK_NANOSECONDS && $this->sharedMemory !== null && $this->lifecycle->isFork()) {
-                // As a fork, this process has changed the worker's mark. So all tasks count as started for now.
+                // As a fork, it has changed the mark. Until the next mark, all tasks of the batch count as started.
                 shmop_write($this->sharedMemory, self::ALL_STARTED, 0);
             }
             $this->recordDuration($duration);

@@ -72,7 +72,7 @@ final class ScreenTerminal
             self::SIGCONT => function () use ($continued): void {
                 $this->forgetState();
                 // SIGSTOP suspends this process without a call of $suspend. While this process is suspended, the
-                // shell may replace the settings of readKeys(). After restore(), readKeys() sets them again.
+                // shell may replace the settings of readKeys(). Only after restore(), readKeys() sets them again.
                 $this->restore();
                 $continued();
             },

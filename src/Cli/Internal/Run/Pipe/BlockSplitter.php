@@ -97,7 +97,7 @@ final class BlockSplitter
         }
     }
 
-    /** @return \Generator<bool, string, mixed, bool> blocks that end at or before $limit; finally, whether one ended */
+    /** @return \Generator<bool, string, mixed, bool> blocks that end at or before $limit; returns whether one ended */
     private function cut(int $limit): \Generator
     {
         $before = $this->start;

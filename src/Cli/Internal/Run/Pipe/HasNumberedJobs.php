@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Pipe;
 
 use Spindle\Cli\Internal\Run\Input\InputWait;
 
-/** Methods of {@see \Spindle\Cli\Internal\Run\Input\JobInputs} for jobs without a name and without a known total. */
+/** Methods of {@see \Spindle\Cli\Internal\Run\Input\JobInputs} for jobs with a number, but no name or known total. */
 trait HasNumberedJobs
 {
     public function count(InputWait $wait): ?int
