@@ -23,7 +23,6 @@ use Spindle\Internal\FileSizeLimit;
 use Spindle\Internal\FileType;
 use Spindle\Internal\FreeMemory;
 use Spindle\Internal\IsolatedCall;
-use Spindle\Internal\Launcher\HelperCode;
 use Spindle\Internal\Preload;
 use Spindle\Internal\SelfWaitException;
 use Spindle\Internal\UnlinkedFile;
@@ -103,7 +102,6 @@ final class CommandDispatcher implements AttemptEvents
             PendingCommand::class,
             Excerpt::class,
         );
-        HelperCode::record(HelperCode::LAUNCHER);
         $this->lanes = new Lanes();
         $this->closing = new FiberQueue();
         $this->store = new CaptureStore($options->temporaryDirectory);

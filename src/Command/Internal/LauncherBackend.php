@@ -8,6 +8,7 @@ use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\CommandResult;
 use Spindle\Command\StreamException;
 use Spindle\Internal\Clock;
+use Spindle\Internal\Launcher\HelperCode;
 use Spindle\Internal\Launcher\LauncherEvents;
 use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\OwnLoop;
@@ -46,6 +47,7 @@ final class LauncherBackend implements CommandBackend
         string $temporaryFilePrefix,
         AttemptEvents $events,
     ) {
+        HelperCode::record(HelperCode::LAUNCHER);
         $this->launchers = new Launchers($options, $log, $temporaryFilePrefix, $this);
         $this->events = \WeakReference::create($events);
     }

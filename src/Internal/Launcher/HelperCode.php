@@ -67,7 +67,8 @@ final class HelperCode
         foreach ($paths as $path) {
             foreach (self::filesOf(\dirname(__DIR__, 2) . "/{$path}") as $file) {
                 $code = Files::read($file);
-                if ($code === false && Warnings::suppressed(static fn(): bool => is_readable($file))) {
+                $isUnread = static fn(): bool => ($code === false || is_dir($file)) && is_readable($file);
+                if (Warnings::suppressed($isUnread)) {
                     return null;
                 }
                 hash_update($context, "{$code}\0");

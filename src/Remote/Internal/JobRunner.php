@@ -121,14 +121,17 @@ final class JobRunner
         $this->claimCapacity = (int) max($this->run->workers, min(self::MAX_CLAIMED_JOBS, $claims));
         $pooled = \count($this->jobs) - \count($this->waiting);
         // Gives back the waiting jobs beyond the new capacity, because idle agents could run them.
-        foreach (\array_slice($this->waiting, max(0, $this->claimCapacity - $pooled), null, true) as $job) {
+        $surplus = \array_slice($this->waiting, max(0, $this->claimCapacity - $pooled), null, true);
+        foreach ($surplus as $job) {
             $this->settle($job, $this->settlements->released($job->delivery));
         }
         if ($pooled > max($this->run->workers, $finished)) {
             $this->run->pools->cancelWaiting(); // takes back jobs that wait in the pool behind slow jobs
         }
         // Perhaps the reader waits for a generator whose agent was lost. No worker is needed to settle that generator.
-        $this->extraClaims = array_filter($this->jobs, ClaimedJob::isAwaitingReader(...)) === [] ? 0 : 1;
+        // After other jobs were given back, this agent leaves them to idle agents until the next heartbeat.
+        $awaiting = $surplus === [] ? array_filter($this->jobs, ClaimedJob::isAwaitingReader(...)) : [];
+        $this->extraClaims = min(1, \count($awaiting));
     }
 
     /**

@@ -25,7 +25,8 @@ $until = \PHP_INT_MAX;
 $lines = '';
 // An agent process has a guard for each of its queues. Guards that suspended each other would kill nothing.
 $guard = "/lease-guard\\.php[^\\x00]*\\x00{$agentPid}\\x00$/D";
-$isJob = static fn(int $pid): bool => preg_match($guard, (string) Files::read("/proc/{$pid}/cmdline")) !== 1;
+$isJob = static fn(int $pid): bool => $pid !== getmypid()
+    && preg_match($guard, (string) Files::read("/proc/{$pid}/cmdline")) !== 1;
 $findProcesses = static function () use ($agentPid, $isJob): array {
     return array_values(array_filter(array_keys(ProcessTree::find('', [], $agentPid)), $isJob));
 };

@@ -90,9 +90,7 @@ final class TaskOutcome
         [, $parts] = ValuePacking::decode($bytes);
         /** @var Thrown $thrown */
         $thrown = ValueSerializer::unserializeData($parts[0], [Thrown::class]);
-        $original = $withOriginal && isset($parts[1]) && class_exists($thrown->class)
-            ? self::original($parts[1], $thrown)
-            : null;
+        $original = $withOriginal && isset($parts[1]) ? self::original($parts[1], $thrown) : null;
 
         return TaskFailedException::threw($thrown, $original, $attempts, $key, $kind === WorkerProtocol::TASK_MISSING);
     }
@@ -100,8 +98,8 @@ final class TaskOutcome
     /** Unserializes the exception. Returns null if PHP cannot unserialize it. Then `$thrown` alone describes it. */
     private static function original(string $bytes, Thrown $thrown): ?\Throwable
     {
-        try {
-            $original = ValueSerializer::unserialize($bytes, self::MISSING);
+        try { // an autoloader may throw
+            $original = class_exists($thrown->class) ? ValueSerializer::unserialize($bytes, self::MISSING) : null;
         } catch (\Throwable) {
             return null;
         }

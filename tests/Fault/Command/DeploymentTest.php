@@ -52,42 +52,6 @@ final class DeploymentTest extends TestCase
         self::assertSame(['', ''], Host::call(self::class . '::deploy', [$this->path('src'), 'rewritten']));
     }
 
-    #[TestWith(['rewritten'])]
-    #[TestWith(['gone'])]
-    public function testAClassThatADeploymentHasRemovedIsReportedWithTheCause(string $how): void
-    {
-        (new Process(['cp', '-R', \dirname(__DIR__, 3) . '/src', $this->path('src')]))->mustRun();
-        $messages = Host::call(self::class . '::loadMissing', [$this->path('src'), $how]);
-
-        $missing = 'Class "Spindle\Internal\Former" not found';
-        $cause = "{$missing}, because the files of Spindle in {$this->path('src')} were replaced or removed after this"
-            . ' process started. Restart this process';
-        self::assertSame([$missing, 'Class "Other\Former" not found', $cause], $messages);
-    }
-
-    /** @return list<string> */
-    public static function loadMissing(string $source, string $how): array
-    {
-        $create = static function (string $class): string {
-            try {
-                return (new $class())::class;
-            } catch (\Error $error) {
-                return $error->getMessage();
-            }
-        };
-        $file = "{$source}/Internal/started.php";
-        require $file;
-        $before = $create('Spindle\Internal\Former');
-        if ($how === 'gone') {
-            rename($source, "{$source}.old");
-        } else {
-            copy($file, "{$file}.new");
-            rename("{$file}.new", $file);
-        }
-
-        return [$before, $create('Other\Former'), $create('Spindle\Internal\Former')];
-    }
-
     public function testTheCommandReportsThatItsFilesAreGone(): void
     {
         $root = \dirname(__DIR__, 3);

@@ -47,6 +47,7 @@ use Spindle\Remote\SigningKeys;
 use Spindle\Tests\Async;
 use Spindle\Tests\CatchesThrown;
 use Spindle\Tests\Conformance\Worker\Collected;
+use Spindle\Tests\Eventually;
 use Spindle\Tests\ReadsErrorLog;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\Tests\Remote\MemoryBroker;
@@ -817,6 +818,36 @@ final class AgentTest extends TidyTestCase
         self::assertInstanceOf(WorkerCrashedException::class, $read->thrown);
         $second = $unread->await();
         self::assertCount(100, iterator_to_array($second));
+        $executor->kill();
+        $agent->kill();
+        $ended->await();
+    }
+
+    public function testAJobThatAnAgentGivesBackIsLeftToOtherAgents(): void
+    {
+        $engine = new MemoryEngine();
+        $memory = new MemoryBroker($engine);
+        $keys = new SigningKeys([AgentProgram::KEY]);
+        $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys);
+        $pool = self::createStub(Executor::class);
+        $pool->method('submit')->willReturnCallback(static fn(): Future => Future::complete((static function () {
+            for ($i = 0; $i < 100; ++$i) {
+                yield serialize([$i, 'item']);
+            }
+
+            return PortableOutcome::returned('end');
+        })()));
+        $agent = new Agent(new MemoryBroker($engine), 'queue', 1, $keys, createPool: static fn(): Executor => $pool);
+        $ended = async($agent->run(...));
+        $unread = $executor->dispatch(static fn(): \Generator => yield 1);
+        $id = $executor->dispatch(static fn(): int => 1);
+        $isClaimed = static fn(): bool => $executor->status($id) === JobStatus::Running;
+        Eventually::holds($isClaimed, 'The agent has the job', 30);
+        $owner = self::joined($engine);
+        $claim = static fn(): array => $memory->settleAndClaim('queue', $owner, [], 1, 60.0)->deliveries;
+        Eventually::holds(static fn(): bool => $claim() !== [], 'Another agent gets the job', 30);
+
+        self::assertSame(JobStatus::Running, $executor->status($unread));
         $executor->kill();
         $agent->kill();
         $ended->await();

@@ -140,7 +140,7 @@ final class ReplacementStrings
         );
         $endings = array_map(strval(...), array_keys($this->endings));
         $pattern = '~(' . implode('|', array_map(self::quoted(...), $spellings)) . ')|\{(?|(-?[1-9]\d{0,8})('
-            . implode('|', array_map(self::quoted(...), $endings)) . ')'
+            . implode('|', ['(?!)', ...array_map(self::quoted(...), $endings)]) . ')'
             . '|(' . implode('|', ['(?!)', ...array_map(self::quoted(...), $names)]) . ')((?://|/\.|/|\.|)\}))~';
 
         return @preg_match($pattern, '') === false
