@@ -7,6 +7,8 @@ namespace Spindle\Tests\Unit\Worker;
 use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\TestCase;
 use Spindle\Tests\Conformance\Worker\Task\Suit;
+use Spindle\Worker\PortableOutcome;
+use Spindle\Worker\TaskFailedException;
 use Spindle\Worker\Thrown;
 use Spindle\Worker\WorkerContext;
 
@@ -27,6 +29,23 @@ final class ThrownTest extends TestCase
         self::assertNull($thrown->previous?->previous);
         self::assertSame('made', $thrown->trace[0]['function'] ?? null);
         self::assertStringNotContainsString('hush hush', serialize($thrown));
+    }
+
+    public function testAnAutoloaderThatThrowsHidesOnlyTheOriginalException(): void
+    {
+        $bytes = PortableOutcome::threw(new \LengthException('boom'));
+        $bytes = str_replace('LengthException', 'LengthExceptioX', $bytes);
+        $autoloader = static fn(string $class) => $class === 'LengthExceptioX' ? throw new \Error('gone') : null;
+        spl_autoload_register($autoloader);
+        try {
+            PortableOutcome::read($bytes, 1, null);
+            self::fail('The outcome is a failure');
+        } catch (TaskFailedException $failure) {
+            self::assertSame(['LengthExceptioX', 'boom'], [$failure->thrown->class, $failure->thrown->message]);
+            self::assertNull($failure->getPrevious());
+        } finally {
+            spl_autoload_unregister($autoloader);
+        }
     }
 
     public function testIsAComparesAllTypesWithoutCase(): void
