@@ -172,13 +172,14 @@ final class Workers implements WorkerEvents
     public function stopAll(\Closure $onEmpty): void
     {
         $this->closed = true;
-        $this->stopTimer = EventLoop::delay(WorkerHandle::STOP_TIMEOUT, $this->notifyEmpty(...));
         $this->onEmpty = $onEmpty;
         foreach ($this->all as $worker) {
             $worker->stop();
         }
         if ($this->all === []) {
             $this->notifyEmpty();
+        } else {
+            $this->stopTimer = EventLoop::delay(WorkerHandle::STOP_TIMEOUT, $this->notifyEmpty(...));
         }
     }
 

@@ -797,14 +797,7 @@ final class AgentTest extends TidyTestCase
         $memory->putItems('queue', $owner, $delivery->id, 1, 0, [
             $settlements->item($delivery, 0, serialize([0, 'item'])),
         ]);
-        $pool = self::createStub(Executor::class);
-        $pool->method('submit')->willReturnCallback(static fn(): Future => Future::complete((static function () {
-            for ($i = 0; $i < 100; ++$i) {
-                yield serialize([$i, 'item']);
-            }
-
-            return PortableOutcome::returned('end');
-        })()));
+        $pool = self::runningGenerators();
         $agent = new Agent(new MemoryBroker($engine), 'queue', 1, $keys, createPool: static fn(): Executor => $pool);
         $ended = async($agent->run(...));
         $unread = $executor->submit($task);
@@ -829,14 +822,7 @@ final class AgentTest extends TidyTestCase
         $memory = new MemoryBroker($engine);
         $keys = new SigningKeys([AgentProgram::KEY]);
         $executor = new RemoteExecutor(new MemoryBroker($engine), 'queue', $keys);
-        $pool = self::createStub(Executor::class);
-        $pool->method('submit')->willReturnCallback(static fn(): Future => Future::complete((static function () {
-            for ($i = 0; $i < 100; ++$i) {
-                yield serialize([$i, 'item']);
-            }
-
-            return PortableOutcome::returned('end');
-        })()));
+        $pool = self::runningGenerators();
         $agent = new Agent(new MemoryBroker($engine), 'queue', 1, $keys, createPool: static fn(): Executor => $pool);
         $ended = async($agent->run(...));
         $unread = $executor->dispatch(static fn(): \Generator => yield 1);
@@ -851,6 +837,21 @@ final class AgentTest extends TidyTestCase
         $executor->kill();
         $agent->kill();
         $ended->await();
+    }
+
+    /** Creates an executor that runs each task as a generator with more items than may be unread. */
+    private static function runningGenerators(): Executor
+    {
+        $pool = self::createStub(Executor::class);
+        $pool->method('submit')->willReturnCallback(static fn(): Future => Future::complete((static function () {
+            for ($i = 0; $i < 100; ++$i) {
+                yield serialize([$i, 'item']);
+            }
+
+            return PortableOutcome::returned('end');
+        })()));
+
+        return $pool;
     }
 
     public function testTheTimeLimitDoesNotIncludeTheTimeUntilALargeOutcomeIsRead(): void

@@ -6,6 +6,7 @@ namespace Spindle\Tests\Unit\Worker;
 
 use Amp\DeferredFuture;
 use PHPUnit\Framework\TestCase;
+use Revolt\EventLoop;
 use Spindle\Worker\Internal\Context;
 use Spindle\Worker\Internal\Submission;
 use Spindle\Worker\Internal\TaskDispatcher;
@@ -13,10 +14,20 @@ use Spindle\Worker\Internal\WorkerLink;
 use Spindle\Worker\Internal\WorkerProtocol;
 use Spindle\Worker\Internal\WorkerSettings;
 use Spindle\Worker\TaskRetryPolicy;
+use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 
 final class TaskDispatcherTest extends TestCase
 {
+    public function testTheEndOfAnUnusedPoolLeavesNoTimer(): void
+    {
+        $timers = EventLoop::getIdentifiers();
+        $pool = new WorkerPool(1);
+        $pool->close();
+
+        self::assertSame($timers, EventLoop::getIdentifiers());
+    }
+
     public function testASubmissionThatThrowsLeavesNoTask(): void
     {
         $context = new class implements Context {
