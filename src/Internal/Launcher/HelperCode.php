@@ -68,7 +68,7 @@ final class HelperCode
             foreach (self::filesOf(\dirname(__DIR__, 2) . "/{$path}") as $file) {
                 $code = Files::read($file);
                 $isUnread = static fn(): bool => ($code === false || is_dir($file)) && is_readable($file);
-                if (Warnings::suppressed($isUnread)) {
+                if ((string) $code === '' && Warnings::suppressed($isUnread)) {
                     return null;
                 }
                 hash_update($context, "{$code}\0");
