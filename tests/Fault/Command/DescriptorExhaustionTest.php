@@ -11,6 +11,7 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\StartMethod;
 use Spindle\LauncherException;
+use Spindle\Tests\FreeDescriptors;
 use Spindle\Tests\Host;
 use Spindle\Tests\LauncherPhp;
 use Spindle\Tests\OwnDirectory;
@@ -300,10 +301,7 @@ final class DescriptorExhaustionTest extends TidyTestCase
         $first = new CommandPool(1, 0, $options);
         $first->execute(Command::of('true'));
         $first->kill();
-        $files = [];
-        while (($file = @fopen('/dev/null', 'r')) !== false) {
-            $files[] = $file;
-        }
+        $files = FreeDescriptors::useAll();
         array_pop($files);
         try {
             $pool->execute(Command::of('true'));
@@ -332,9 +330,7 @@ final class DescriptorExhaustionTest extends TidyTestCase
         ))->run(array_fill(0, 3, Command::of('true')));
         $files = [];
         foreach ($run as $_) {
-            while (($file = @fopen('/dev/null', 'r')) !== false) {
-                $files[] = $file;
-            }
+            $files = [...$files, ...FreeDescriptors::useAll()];
             usleep(2000); // long enough for the run to yield to the event loop before the next result
         }
         $summary = $run->getReturn();
@@ -372,10 +368,7 @@ final class DescriptorExhaustionTest extends TidyTestCase
             Command::of('sleep', '20')->withTimeout(0.1),
             Command::shell('kill -9 $PPID; exit'),
         ];
-        $files = [];
-        while (($file = @fopen('/dev/null', 'r')) !== false) {
-            $files[] = $file;
-        }
+        $files = FreeDescriptors::useAll();
         $seen = [];
         $death = $closure = '';
         try {

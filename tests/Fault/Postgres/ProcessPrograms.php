@@ -11,6 +11,7 @@ use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\Transaction;
 use Spindle\Tests\Async;
+use Spindle\Tests\FreeDescriptors;
 
 use function Amp\delay;
 use function Amp\Future\await;
@@ -92,17 +93,17 @@ final class ProcessPrograms
         self::loadClasses();
         $pool = new PostgresPool($dsn, 3, new PostgresPoolOptions(acquireTimeout: 0.3));
         $said = [];
-        $files = self::takeAll();
+        $files = FreeDescriptors::useAll();
         $said['pool without'] = Outcome::describe(Outcome::of(static fn(): mixed => $pool->query('SELECT 1')->value()));
         $said['connection without'] = Outcome::describe(Outcome::of(
             static fn(): mixed => PostgresConnection::connect($dsn),
         ));
         array_pop($files);
-        $files = [...$files, ...self::takeAll()];
+        $files = [...$files, ...FreeDescriptors::useAll()];
         unset($files);
         $said['pool with'] = Outcome::describe(Outcome::of(static fn(): mixed => $pool->query('SELECT 2')->value()));
         $connection = PostgresConnection::connect($dsn);
-        $files = self::takeAll();
+        $files = FreeDescriptors::useAll();
         // Open connections go on; a cancellation has no descriptor for its request.
         $said['connection'] = Outcome::describe(
             Outcome::of(static fn(): mixed => $connection->query('SELECT 3')->value()),
@@ -123,7 +124,7 @@ final class ProcessPrograms
     /** @return list<string> outcomes of first calls, when no descriptor is free to load a class */
     public static function startWithoutDescriptors(string $dsn): array
     {
-        self::takeAll();
+        FreeDescriptors::useAll();
         $pool = new PostgresPool($dsn, 1, new PostgresPoolOptions(acquireTimeout: 0.3));
         $calls = [
             static fn(): mixed => $pool->query('SELECT 1')->value(),
@@ -134,7 +135,7 @@ final class ProcessPrograms
         ];
         Outcome::describe(Outcome::of(static fn(): bool => true));
         class_exists(PostgresConnection::class);
-        $files = self::takeAll();
+        $files = FreeDescriptors::useAll();
         $outcomes = array_map(Outcome::of(...), $calls);
         unset($files);
 
@@ -163,7 +164,7 @@ final class ProcessPrograms
         $connection->query('SELECT $1::int', ['1']);
         $other->transaction(static fn(Transaction $transaction): mixed => $transaction->query('SELECT 1'));
         Outcome::describe(Outcome::of(static fn(): bool => true));
-        $files = self::takeAll();
+        $files = FreeDescriptors::useAll();
         $outcomes = array_map(Outcome::of(...), $calls);
         unset($files);
 
@@ -203,7 +204,7 @@ final class ProcessPrograms
             $calls[] = static fn(): int => $pool->execute($raise);
         }
         Outcome::describe(Outcome::of(static fn(): bool => true));
-        $files = self::takeAll();
+        $files = FreeDescriptors::useAll();
         $outcomes = array_map(Outcome::of(...), $calls);
         unset($files);
 
@@ -220,7 +221,7 @@ final class ProcessPrograms
         $outcome = Outcome::of(static fn(): mixed => $connection->transaction(
             static function (Transaction $transaction) use (&$files): string {
                 $transaction->execute('INSERT INTO t VALUES (1)');
-                $files = self::takeAll();
+                $files = FreeDescriptors::useAll();
 
                 return 'committed';
             },
@@ -237,7 +238,7 @@ final class ProcessPrograms
         $pool = new PostgresPool($dsn, 1);
         $pool->query('SELECT 1');
         Outcome::describe(Outcome::of(static fn(): bool => true));
-        $files = self::takeAll();
+        $files = FreeDescriptors::useAll();
         $count = Outcome::of(
             static fn(): int => iterator_count($pool->stream('SELECT generate_series(1, 5000)')),
         );
@@ -277,17 +278,6 @@ final class ProcessPrograms
         ));
 
         return $said;
-    }
-
-    /** @return list<resource> all descriptors that are available */
-    private static function takeAll(): array
-    {
-        $files = [];
-        while (($file = @fopen('/dev/null', 'r')) !== false) {
-            $files[] = $file;
-        }
-
-        return $files;
     }
 
     /** Loads classes in advance, because a class file needs a descriptor as well. */

@@ -16,6 +16,7 @@ use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\SigningKeys;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\FreeDescriptors;
 use Spindle\Tests\Remote\AgentProgram;
 use Spindle\TlsOptions;
 
@@ -237,10 +238,7 @@ final class Callers
     {
         [$served, $other] = [new RedisBroker($address), new RedisBroker($address)];
         $served->status($queue, 'any');
-        $files = [];
-        while (($file = @fopen('/dev/null', 'r')) !== false) {
-            $files[] = $file;
-        }
+        $files = FreeDescriptors::useAll();
         try {
             $other->status($queue, 'any');
         } catch (\Throwable $failure) {

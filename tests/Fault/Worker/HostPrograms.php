@@ -11,6 +11,7 @@ use Amp\TimeoutCancellation;
 use Revolt\EventLoop;
 use Spindle\Tests\Conformance\Worker\Task\Gate;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\FreeDescriptors;
 use Spindle\Worker\ExecutorClosedException;
 use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
@@ -80,10 +81,7 @@ final class HostPrograms
             [Call::class, TaskFunctions::class, TimeoutCancellation::class, CancelledException::class],
         );
         (new TimeoutCancellation(0.0))->isRequested();
-        $files = [];
-        while (($file = @fopen('/dev/null', 'r')) !== false) {
-            $files[] = $file;
-        }
+        $files = FreeDescriptors::useAll();
         $without = self::squares($pool, 1);
         array_map(fclose(...), $files);
 
@@ -97,10 +95,7 @@ final class HostPrograms
         self::squares($pool, 1);
         class_exists(CancelledException::class);
         (new TimeoutCancellation(0.0))->isRequested();
-        $files = [];
-        while (($file = @fopen('/dev/null', 'r')) !== false) {
-            $files[] = $file;
-        }
+        $files = FreeDescriptors::useAll();
         try {
             $pool->submit(new Call('square', 'no number'))->await(new TimeoutCancellation(10));
             $outcome = 'no failure';

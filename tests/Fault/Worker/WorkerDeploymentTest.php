@@ -10,6 +10,7 @@ use Spindle\Internal\Launcher\HelperCode;
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Warnings;
 use Spindle\Tests\EndsInTime;
+use Spindle\Tests\FreeDescriptors;
 use Spindle\Tests\Host;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Worker\TaskFailedException;
@@ -107,28 +108,17 @@ final class WorkerDeploymentTest extends TestCase
     public static function runWithoutDescriptors(): array
     {
         class_exists(HelperCode::class) && class_exists(Files::class) && class_exists(Warnings::class);
-        $files = self::useUpDescriptors();
+        $files = FreeDescriptors::useAll();
         HelperCode::record(HelperCode::LAUNCHER);
         HelperCode::record(HelperCode::WORKER);
         array_map(fclose(...), $files);
         $pool = new WorkerPool(1, options: new WorkerPoolOptions(maxTasks: 1));
         $first = self::outcome($pool);
-        $files = self::useUpDescriptors();
+        $files = FreeDescriptors::useAll();
         $second = self::outcome($pool);
         array_map(fclose(...), $files);
 
         return [$first, $second];
-    }
-
-    /** @return list<resource> */
-    private static function useUpDescriptors(): array
-    {
-        $files = [];
-        while (($file = @fopen('/dev/null', 'r')) !== false) {
-            $files[] = $file;
-        }
-
-        return $files;
     }
 
     /** @return list<mixed> outcomes of tasks after the replacement */

@@ -43,6 +43,7 @@ use Spindle\Http\Response;
 use Spindle\Tests\Async;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\FreeDescriptors;
 use Spindle\Tests\Host;
 use Spindle\Tests\Http\ChangingNames;
 use Spindle\Tests\Http\Relay;
@@ -1196,13 +1197,10 @@ final class ServerFaultsTest extends TestCase
      */
     private static function useAllDescriptors(array &$missing): array
     {
+        $files = FreeDescriptors::useAll();
         spl_autoload_register(static function (string $class) use (&$missing): void {
             $missing[] = $class;
         }, prepend: true);
-        $files = [];
-        while (($file = @fopen('/dev/null', 'r')) !== false) {
-            $files[] = $file;
-        }
 
         return $files;
     }
@@ -1214,10 +1212,7 @@ final class ServerFaultsTest extends TestCase
         [$address] = $server->start('127.0.0.1:0');
         $url = str_replace('tcp:', 'http:', $address);
         $client = new HttpClient();
-        $files = [];
-        while (($file = @fopen('/dev/null', 'r')) !== false) {
-            $files[] = $file;
-        }
+        $files = FreeDescriptors::useAll();
         $failure = self::failure(static fn() => $client->get($url));
         array_map(fclose(...), $files);
         $later = (string) $client->get($url)->getBody();
