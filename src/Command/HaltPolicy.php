@@ -10,7 +10,8 @@ use Spindle\Internal\NumberRange;
  * Ends a run early when a number (or share) of its commands has failed, or when a number (or share) has succeeded.
  *
  * With `soonAfter...()`, running commands finish. With `nowAfter...()`, running commands are cancelled. No command
- * starts after the run was halted. A run with a policy reads a command only when a slot is free for it.
+ * starts after the run was halted. So a run with a policy reads no commands in advance: it reads a command from its
+ * input only when that command can start.
  */
 final class HaltPolicy
 {

@@ -31,10 +31,10 @@ final class WorkerCrashedException extends TaskException
 
     /**
      * @param string|null $error PHP's fatal error; or why the task has no result, if the end of its worker is unknown
-     * @param bool $isCrashLimit whether the only reason against a retry is that the task has ended too many workers
+     * @param bool $isCrashLimit whether the task is not retried only because it has ended too many workers
      * @param int|null $tooLargeBytes bytes of the task's data, if this data used up the worker's memory; otherwise null
      * @param int $keptBytes bytes that earlier tasks had kept, if these bytes used up the worker's memory; otherwise 0
-     * @param bool $isResultLost whether the task had ended before its worker, which had not yet sent the result
+     * @param bool $isResultLost whether the task had ended, but the worker died before it sent the result
      */
     public static function died(
         ?int $exitCode,

@@ -179,7 +179,7 @@ final class UsageTest extends SpindleCommandTestCase
             $name = $option === '-v' ? '--print' : $option;
             yield "{$option} for JSON lines" => [
                 ['run', '--jsonl', $option],
-                "option {$name}: can't be combined with --jsonl, whose output lines already have ids",
+                "option {$name}: can't be combined with --jsonl, which writes one JSON object per job",
             ];
         }
         foreach (['--ungroup', '--line-buffer'] as $option) {

@@ -13,7 +13,7 @@ use Spindle\LauncherException;
 interface CommandBackend
 {
     /**
-     * Prepares for the commands of a new lane: the queue of one owner, such as a run. Replaces launchers that died.
+     * Prepares for the commands of another caller, such as a new run. Replaces launchers that died.
      *
      * @throws LauncherException when a launcher can't be started, or when this process is a fork
      */
@@ -23,7 +23,7 @@ interface CommandBackend
      * Accepts a command. The command is sent with the next {@see flush()}, or earlier, and runs when a slot is free.
      *
      * @throws LauncherException when a launcher can't be started, or when the credentials of this process have changed
-     *                           since the first attempt
+     *                           since the first attempt of this command
      * @throws \ValueError       when a transport can't encode the command
      */
     public function assign(PendingCommand $pending): void;

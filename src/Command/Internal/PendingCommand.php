@@ -27,7 +27,7 @@ final class PendingCommand
 
     public bool $cancelled = false;
 
-    /** @var list<self>|null commands that {@see cancelFirstRunning()} tries next; null unless an answer is pending */
+    /** @var list<self>|null further arguments of {@see cancelFirstRunning()}, while the launcher has not answered it */
     public ?array $cancelNext = null;
 
     /** Whether the current attempt is the last, even if it fails. Set by {@see CommandDispatcher::withdraw()}. */
@@ -46,8 +46,8 @@ final class PendingCommand
 
     /**
      * Whether the launcher has reported the start. With the option `rerunAfterCrash` or `delay`, a launcher reports
-     * each start. Without these options, the launcher reports a start only if an older command waits, or as the answer
-     * to a WITHDRAW or CONFIGURE frame that came after the start.
+     * each start. Otherwise, the launcher reports a start only if an older command still waits for a slot, or if a
+     * WITHDRAW or CONFIGURE frame arrives after the start.
      */
     public bool $started = false;
 
@@ -129,7 +129,7 @@ final class PendingCommand
         $this->send(LauncherProtocol::SEND_OUTPUT);
     }
 
-    /** @param list<self> $commands the first of these that has a slot is ended; only launchers know which has one */
+    /** @param list<self> $commands the first that runs is ended; only the launchers know which commands run */
     public static function cancelFirstRunning(array $commands): void
     {
         do {
@@ -141,7 +141,7 @@ final class PendingCommand
         }
     }
 
-    /** Handles the answer that this command had no slot when the launcher got the request to end it. */
+    /** Handles the answer that this command did not run yet when the launcher got the request to end it. */
     public function onStillWaiting(): void
     {
         $others = $this->cancelNext ?? [];
@@ -214,7 +214,7 @@ final class PendingCommand
         return !$this->cancelled && !$this->isLastAttempt && $this->ioError === null && $this->canRepeatInput();
     }
 
-    /** Returns whether the command must not start, because it was cancelled or has failed in this process. */
+    /** Returns whether the command must not start (again): it was cancelled or withdrawn, or failed in this process. */
     public function mustEnd(): bool
     {
         return $this->cancelled || $this->isLastAttempt || $this->ioError !== null || $this->thrown !== null;

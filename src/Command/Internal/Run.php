@@ -61,7 +61,7 @@ final class Run implements PendingCommandOwner, InputConsumer
     private int $succeeded = 0;
     private int $failed = 0;
 
-    /** Time of the event loop's last turn, in nanoseconds of {@see hrtime()}. */
+    /** Time of the event loop's last turn that this run waited for, in nanoseconds of {@see hrtime()}. */
     private int $lastLoopTurn = 0;
 
     private readonly Condition $changed;
@@ -214,7 +214,7 @@ final class Run implements PendingCommandOwner, InputConsumer
                     }
                     continue;
                 }
-                // The event loop has not run for SLICE_NANOSECONDS, so it runs before the next result.
+                // The run's last wait was SLICE_NANOSECONDS ago, so the event loop gets a turn before the next result.
                 $this->lastLoopTurn = $now;
                 $this->pullSoon();
                 LoopTurn::await();
@@ -254,8 +254,8 @@ final class Run implements PendingCommandOwner, InputConsumer
 
     /**
      * Returns the lookahead: 0 with a halt policy, while the commands have too many bytes, or while the outputs have
-     * too many files. With a lookahead of 0, the run still reads commands for free slots. If it waited for fewer files,
-     * it would wait forever for a caller that keeps the results, and with them the files.
+     * too many files. With a lookahead of 0, the run still reads commands for free slots. Otherwise, a caller that
+     * keeps all results, and with them their files, would wait forever.
      */
     private function lookahead(): int
     {

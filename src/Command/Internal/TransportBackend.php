@@ -14,7 +14,7 @@ use Spindle\Internal\CommandTransport;
 use Spindle\Internal\Launcher\Process\WaitingJobs;
 use Spindle\LauncherException;
 
-/** Passes up to `$concurrency` commands at a time to a transport. The lanes of {@see WaitingJobs} take turns. */
+/** Passes up to `$concurrency` commands at a time to a transport. The callers of the pool take turns. */
 final class TransportBackend implements CommandBackend
 {
     /** @var \WeakReference<AttemptEvents> */
@@ -25,8 +25,8 @@ final class TransportBackend implements CommandBackend
 
     /**
      * @var array<int, array{PendingCommand, DeferredCancellation, DeferredCancellation}>
-     *        commands that the transport has, by id, each with the `$withdrawal` and the `$cancellation` of
-     *        {@see CommandTransport::execute()}
+     *        commands that the transport has, by id; then the arguments `$withdrawal` and `$cancellation` of the
+     *        call of {@see CommandTransport::execute()}
      */
     private array $sent = [];
 

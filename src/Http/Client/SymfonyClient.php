@@ -47,8 +47,8 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
 
     /** Options that cause an exception, because this client can't apply them. The texts are hints for the message. */
     private const UNSUPPORTED = [
-        'resolve' => 'host names are always resolved with DNS. In place of NoPrivateNetworkHttpClient, give the'
-            . ' HttpClient the option blocksPrivateAddresses',
+        'resolve' => 'host names are always resolved with DNS. NoPrivateNetworkHttpClient needs this option; instead of'
+            . ' it, set blocksPrivateAddresses of HttpClient',
         'bindto' => 'the system chooses the local address',
         'passphrase' => 'remove the password from the key',
         'ciphers' => 'OpenSSL chooses them',
@@ -58,8 +58,8 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
     ];
 
     /**
-     * Values that UNSUPPORTED options may have: defaults of Symfony, and values of `crypto_method` that mean a minimum
-     * of TLS 1.0, 1.1 or 1.2. These values have no effect, because the client never accepts less than TLS 1.2.
+     * Values that UNSUPPORTED options may have, because they change nothing: Symfony's defaults, and the values of
+     * `crypto_method` for a minimum of TLS 1.0, 1.1 or 1.2. The client's own minimum is TLS 1.2.
      */
     private const WITHOUT_EFFECT = [
         [],

@@ -58,7 +58,8 @@ final class FiberSwitch
 
     /**
      * Suspends the current fiber for a turn of the event loop. Returns the exception if PHP can't suspend the fiber.
-     * Unlike {@see obstacle()}, also detects that PHP is destroying the fiber: such a fiber can still resume others.
+     * Unlike {@see obstacle()}, detects that PHP is destroying the fiber: such a fiber can resume other fibers, but
+     * cannot be suspended.
      */
     public static function obstacleToSuspension(): ?CannotWaitException
     {
@@ -88,8 +89,8 @@ final class FiberSwitch
     }
 
     /**
-     * Waits until a future is complete, and ignores its result or failure. Does not call Future::await(): if that
-     * method can't suspend the caller, later waits of {main} fail, or the event loop fails when the future completes.
+     * Waits until a future is complete, and ignores its result or failure. Replaces Future::await(): after that method
+     * could not suspend its caller, later waits of {main} or the event loop would fail.
      *
      * @param Future<mixed> $future
      *

@@ -6,7 +6,7 @@ namespace Spindle\Internal\Network;
 
 use Spindle\Internal\Warnings;
 
-/** Bytes that wait to be written to a stream. Small parts are joined, large ones are not copied. */
+/** Bytes that wait to be written to a stream. Small parts are joined, large ones are not. */
 final class WriteBuffer
 {
     /** Maximum bytes of one write. For larger writes, substr() would copy many bytes that the stream refuses. */

@@ -35,8 +35,8 @@ final class ClosureUnpacker
         foreach (array_diff($sent->holders, $sent->references) as $name) {
             $captured[$name] = $this->unpacked($captured[$name]);
         }
-        // The changes that complete() makes in $captured must reach the closure's variables. When PHP copies the array,
-        // an element stays a reference only if another variable also refers to it, such as an element of $shared.
+        // complete() changes elements of $captured after the closure was created. The closure's variables see these
+        // changes only if the elements are references. $shared makes them references.
         $shared = [];
         foreach ($sent->references as $name) {
             $shared[] = &$captured[$name];

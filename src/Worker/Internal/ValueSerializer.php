@@ -47,7 +47,7 @@ final class ValueSerializer
     }
 
     /**
-     * @param int $deepest {@see SerializabilityCheck::$deepest} of the value
+     * @param int $deepest depth of the value, or a mark, from {@see SerializabilityCheck::$deepest}
      *
      * @throws UnserializableException
      */
@@ -58,8 +58,8 @@ final class ValueSerializer
         }
         $serialize = static fn(): string => self::serializeChecked($value, $path);
 
-        // MAY_SHARE means that an object with the old Serializable interface may call serialize() itself. Then both
-        // calls must use one table of repeated objects. The lock would give them two tables, so the lock is not used.
+        // MAY_SHARE means that an object with the old Serializable interface may call serialize() itself. PHP has to
+        // number the objects of both calls together, but would not do so under the lock. So the lock is not used.
         return SerializabilityCheck::withoutSuspension(
             $deepest === SerializabilityCheck::MAY_SUSPEND
                 ? static fn(): string => SerializeLock::hold($serialize)
@@ -119,7 +119,7 @@ final class ValueSerializer
             return NumberRange::text($key);
         }
         if (\is_string($key) && \strlen($key) > self::MAX_KEY_BYTES) {
-            // The last character is removed, because substr() may have cut it in the middle.
+            // substr() may have cut the last character in the middle, unless it is ASCII.
             $start = preg_replace('/[\xC0-\xFF][\x80-\xBF]*$/D', '', substr($key, 0, self::MAX_KEY_BYTES));
             $key = "{$start}…";
         }

@@ -32,7 +32,7 @@ final class WorkerListener
 
     private const ACCEPT_PAUSE_SECONDS = 0.05;
 
-    /** Reason that $onExhausted receives after accepting has failed for one second. */
+    /** Reason for $onExhausted, if no connection could be accepted during one second. */
     private const NO_DESCRIPTOR
         = 'this process has no free descriptor for the socket of another worker (see ulimit -n)';
 
@@ -55,7 +55,7 @@ final class WorkerListener
 
     private ?string $pauseTimer = null;
 
-    /** Number of consecutive failures to accept a connection because this process had no free descriptor. */
+    /** Consecutive failures to accept a connection, because no descriptor was free; 0 again after a report of them. */
     private int $failureCount = 0;
 
     /** Process that owns the socket. A fork shares the socket, and must not accept connections. */

@@ -43,7 +43,7 @@ final class OutputOptions
         foreach (self::NOT_WITH_JSON as $name) {
             if ($given->flag('jsonl') && ($given->flag($name) || $given->text($name) !== null)) {
                 throw new UsageException(
-                    "option --{$name}: can't be combined with --jsonl, whose output lines already have ids",
+                    "option --{$name}: can't be combined with --jsonl, which writes one JSON object per job",
                 );
             }
         }

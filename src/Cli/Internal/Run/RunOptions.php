@@ -59,7 +59,7 @@ final class RunOptions
         $this->outcome->results?->template->checkPath($job);
     }
 
-    /** Returns whether jobs depend on earlier jobs or on the time. Such a job must be created just before its start. */
+    /** Returns whether jobs must be created just before their starts, because they depend on the time or other jobs. */
     public function dependsOnStartTime(): bool
     {
         return $this->usesSlot()

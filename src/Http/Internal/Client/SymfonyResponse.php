@@ -115,10 +115,10 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
     }
 
     /**
-     * Returns an object that ends the request when PHP frees the response. The response's destructor can't do this,
-     * because Symfony's decorators also call that destructor while the response is still in use. In a garbage cycle,
-     * PHP may destroy the returned object before the response's destructor has waited for the head. In this case, the
-     * response's destructor ends the request after its wait.
+     * Returns an object that ends the request when PHP frees the response (an unread response: after its head arrived).
+     * The response's destructor can't do this, because Symfony's decorators also call that destructor while they use
+     * the response. In a garbage cycle, PHP may destroy the returned object before it calls that destructor, which
+     * waits for the head. In this case, the response's destructor ends the request after the wait.
      *
      * @param array<mixed> $info
      */
@@ -233,7 +233,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         $this->receiver->end();
     }
 
-    /** Ends the request. The trait's method would call the canary, which lets an unread request continue. */
+    /** Ends the request at once. The trait's method would call the canary, which first waits for an unread head. */
     protected function close(): void
     {
         $this->receiver->end();
@@ -260,7 +260,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
 
     /**
      * Returns the name of the Symfony function that called getInfo('error'); null if that function never waits for the
-     * head. The function does not wait if getInfo() returns an error, so getInfo() reports an impossible wait as one.
+     * head. Before a wait that is impossible, getInfo() returns an error: then Symfony's function does not wait.
      */
     private static function callerBeforeWait(): ?string
     {

@@ -35,7 +35,7 @@ final class SymfonyTransfer
     /**
      * @param Info $info updated while the request runs
      * @param \Closure(ResponseInterface): void $onResponse gets each response, including redirects
-     * @param \Closure(): void $onProgress called when a request has a connection, and after each sent piece of a body
+     * @param \Closure(): void $onProgress called when the body starts (even if it is empty), and after each piece
      */
     public function run(
         array &$info,
@@ -193,7 +193,7 @@ final class SymfonyTransfer
         }
     }
 
-    /** Returns the options' proxies, and missing entries from `$_SERVER`. Only http:// URLs use its http_proxy. */
+    /** Returns the proxies of the options. If an option is missing, `$_SERVER` (the environment) has the proxy. */
     private function proxy(): Proxy
     {
         $given = array_filter([

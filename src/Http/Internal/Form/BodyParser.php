@@ -150,15 +150,15 @@ final readonly class BodyParser
         $members = $this->limits->maxJsonMembers;
         if (JsonMembers::exceeds($text, $members)) {
             throw BodyErrors::tooMuch(
-                'The JSON has too many members: objects with more than ' . JsonMembers::MAX_UNCOUNTED_MEMBERS
-                    . " members may have at most {$members} members in total",
+                'The JSON has too many members: together, the objects with more than ' . JsonMembers::MAX_UNCOUNTED_MEMBERS
+                    . " members may have at most {$members} members",
             );
         }
         if (\strlen($text) > self::MAX_SMALL_JSON_BYTES) {
             $this->checkMemory(JsonMembers::maxMemoryBytes($text));
         }
         try {
-            // json_decode() counts a scalar as a level of nesting
+            // json_decode() counts the innermost values as one more level
             $value = json_decode($text, true, $this->limits->maxDepth + 1, \JSON_THROW_ON_ERROR);
         } catch (\JsonException $exception) {
             throw $exception->getCode() === \JSON_ERROR_DEPTH

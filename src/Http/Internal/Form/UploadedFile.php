@@ -85,7 +85,7 @@ final class UploadedFile implements UploadedFileInterface
     public function release(): void
     {
         $this->released = true;
-        if ($this->file !== null) { // otherwise, the file was moved, or moveTo() is running
+        if ($this->file !== null) { // null while moveTo() runs, after a move or release, and after a failed upload
             $this->stream === null ? fclose($this->file) : $this->stream->release();
             $this->file = $this->stream = null;
         }

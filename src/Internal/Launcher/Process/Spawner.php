@@ -43,7 +43,7 @@ final class Spawner
     /** @var array<string, string> environment that the next jobs inherit, as name => `NAME=value` */
     private array $variables = [];
 
-    /** {@see LauncherJob::$changes} of the job that filled $environment, joined by NUL; "\0" to fill it again. */
+    /** {@see LauncherJob::$changes} that $environment contains, joined by NUL; "\0" if it must be filled again. */
     private string $appliedChanges = "\0";
 
     /** @var array<string, string> path by "PATH\0program", plus "\0directory" if PATH has relative directories */
@@ -254,7 +254,7 @@ final class Spawner
                 1 => $job->stdoutPipe = $launcherEnd,
                 2 => $job->stderrPipe = $launcherEnd,
             };
-            // F_SETFL: O_NONBLOCK, O_WRONLY for input. O_NONBLOCK of pipe2() would apply to the child's end as well.
+            // F_SETFL (4): O_NONBLOCK, and O_WRONLY (1) as before. pipe2() would make the child's end non-blocking too.
             $this->c->fcntl($launcherEnd, 4, Libc::NONBLOCK | (int) $isInput);
         }
 

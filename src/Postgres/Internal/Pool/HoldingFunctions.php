@@ -8,7 +8,8 @@ use Spindle\Internal\Async\CurrentFunction;
 use Spindle\Postgres\Internal\Session;
 
 /**
- * Functions ({@see CurrentFunction}) that hold a connection of the pool. If such a function runs a statement on the
+ * Functions that hold a connection of the pool. A function is one call that the event loop runs in a fiber, or the main
+ * program, see {@see CurrentFunction}. If a function that holds a connection runs a statement on the
  * pool, this statement must not share a session. On a shared session, an earlier statement may wait for a lock that the
  * function's transaction holds. This wait would never end: the function can't commit while it waits for its statement.
  */
@@ -66,7 +67,7 @@ final class HoldingFunctions
         return array_filter($holders, static fn(\WeakReference $one): bool => $one->get() === $function) !== [];
     }
 
-    /** Returns whether the current function holds a connection. Outside of fibers, that is the main program. */
+    /** Returns whether the current function (outside of fibers: the main program) holds a connection. */
     public function includesCurrent(): bool
     {
         return isset($this->counts[CurrentFunction::identity()]);

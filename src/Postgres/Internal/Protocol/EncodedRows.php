@@ -14,7 +14,7 @@ use Spindle\Postgres\ResultTooLargeException;
 /** One or more received rows, which stay encoded until they are read. */
 final class EncodedRows
 {
-    /** @var non-empty-list<string> complete messages with rows, and padding: {@see MessageReader::rowMessages()} */
+    /** @var non-empty-list<string> each with complete messages and padding, from {@see MessageReader::rowMessages()} */
     public array $chunks;
 
     /** @var non-empty-list<int> number of rows in each chunk */

@@ -29,7 +29,7 @@ final class SchemaChanges
         $this->preparations[$preparation] = true;
     }
 
-    /** @param string $tag '' if the statement has failed. A failed DO block may have committed its changes before */
+    /** @param string $tag '' if the statement failed; a DO block may have committed changes before its failure */
     public static function isChange(string $tag, string $sql): bool
     {
         return str_starts_with($tag, 'ALTER ')

@@ -7,8 +7,8 @@ namespace Spindle\Postgres\Internal\Types;
 use Spindle\Postgres\JsonNumber;
 
 /**
- * Preserves JSON numbers that neither int nor float can represent exactly. PHP's JSON functions would change such a
- * number. So these functions get a string instead: a random prefix (the mark), and the number.
+ * Preserves JSON numbers whose text PHP's JSON functions would change, such as 1.50 or a number with 30 digits. In
+ * place of such a number, these functions get a string: a random prefix (the mark), and the number.
  */
 final class JsonMarks
 {

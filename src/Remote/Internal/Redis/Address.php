@@ -45,8 +45,8 @@ final class Address
     {
         if ($address === '') {
             throw new \ValueError('The address of the engine is empty. ' . (PortableTask::isInWorker()
-                ? 'The workers of spindle work do not have the environment variable SPINDLE_BROKER, even if it is set '
-                    . 'for the agent. Read the address from a file'
+                ? 'The environment variable SPINDLE_BROKER of an agent (spindle work) is not passed on to its workers. '
+                    . 'Read the address from a file'
                 : 'Is the environment variable SPINDLE_BROKER set? It should be like '
                     . 'redis://:password@host:port/database'));
         }

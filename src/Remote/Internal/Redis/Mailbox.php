@@ -14,7 +14,7 @@ use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\Internal\ReconnectBackoff;
 use Spindle\Remote\MailboxMessage;
 
-/** Receives the messages of one publish/subscribe channel of the engine. Reconnects until {@see close()} is called. */
+/** Receives the messages of one publish/subscribe channel of Redis or Valkey. Reconnects until {@see close()}. */
 final class Mailbox
 {
     /** Seconds between two PING commands, which detect a broken connection. */

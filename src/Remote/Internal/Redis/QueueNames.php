@@ -40,7 +40,7 @@ final class QueueNames
                 $names[] = substr($key, \strlen($start), -\strlen($end));
             }
         } while ($cursor !== '0');
-        // The engine may return a key twice. A key of a job also matches if its id or exclusive key ends with "}:meta".
+        // The engine may return a key twice. The pattern also matches keys of jobs whose id or exclusive key ends so.
         $names = array_filter(array_unique($names), static fn(string $name): bool => !str_contains($name, '}:'));
         sort($names, \SORT_STRING);
 

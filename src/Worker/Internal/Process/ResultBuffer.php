@@ -37,7 +37,7 @@ final class ResultBuffer
     private ValuePacking $packed;
     private bool $hasFailures = false;
 
-    /** @param int $maxResultBytes limit of a result, item or report; an exception may have 256 KiB if this is more */
+    /** @param int $maxResultBytes limit of a result, item or report. For exceptions, the limit is at least 256 KiB */
     public function __construct(private readonly PoolLink $link, private readonly int $maxResultBytes)
     {
         $this->packed = new ValuePacking();

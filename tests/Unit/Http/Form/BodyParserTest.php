@@ -322,7 +322,7 @@ final class BodyParserTest extends TidyTestCase
             => '[{' . implode(',', array_map(static fn(int $i): string => "\"{$i}\":0", range(1, $members))) . '}]';
         yield 'members of JSON' => [
             new FormLimits(maxJsonMembers: 150), 'application/json', $object(150), $object(151),
-            'objects with more than 100 members may have at most 150 members in total',
+            'together, the objects with more than 100 members may have at most 150 members',
         ];
         yield 'members of JSON, as the default has them' => [
             new FormLimits(),
