@@ -176,6 +176,36 @@ final class PoolSharingTest extends TidyTestCase
         $server->stop();
     }
 
+    public function testAConnectionIsClosedIfTheCancelRequestForAPostponedStatementMayStillArrive(): void
+    {
+        /** @var \ArrayObject<int, DeferredFuture<null>> $held */
+        $held = new \ArrayObject();
+        $server = FakeServer::start(
+            self::serving(static function () use ($held): void {
+                ($held[0] ?? null)?->getFuture()->await();
+            }),
+            static function (FakeConnection $client) use ($held): void {
+                self::assertSame(FakeConnection::CANCEL_REQUEST, $client->readRequest()[0]);
+                $client->readToEnd(); // until the client does not wait for the server any more
+                $held[0]?->complete();
+            },
+            self::serving(static fn() => null),
+        );
+        $pool = new PostgresPool(Answers::options($server)->with(['connectTimeout' => 0.3]), 1);
+        self::learn($pool, 'SELECT');
+        /** @var DeferredFuture<null> $deferred */
+        $deferred = new DeferredFuture();
+        $held[0] = $deferred;
+        $ask = static fn(): mixed => $pool->query('SELECT')->value();
+
+        self::assertSame(['here', 'here'], Outcome::ofAll([$ask, $ask]));
+        self::assertSame('here', $ask());
+        self::assertSame([3, 0], [$server->connections, $pool->statistics()['lost_total']]);
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
     public function testNothingIsSentOnAConnectionThatIsKnownToBeLost(): void
     {
         do {

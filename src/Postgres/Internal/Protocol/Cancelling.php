@@ -38,6 +38,9 @@ final class Cancelling
     /** Whether any request was started. Only this class writes the property. */
     public bool $hasRequested = false;
 
+    /** Whether a request has failed, so that it may still arrive and stop a later statement. */
+    public bool $mayArriveLate = false;
+
     /** Whether no new exchange may be sent. Only this class writes the property. */
     public bool $blocksSending = false;
 
@@ -149,7 +152,7 @@ final class Cancelling
                 static fn(Exchange $exchange): bool => $exchange->cancelled,
             ) === []
         ) {
-            $failure = null;
+            [$failure, $this->mayArriveLate] = [null, $this->mayArriveLate || $failure !== null];
         }
         $current = $this->conversation->current();
         if ($failure === null && $current !== null) {

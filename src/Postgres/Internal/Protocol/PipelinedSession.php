@@ -157,8 +157,8 @@ final class PipelinedSession implements Session
 
     /**
      * Cancels the current statement, so that later statements are executed first. If the server has undone all effects
-     * of the cancelled statement, the session sends it again after the later statements. If the cancel request can't be
-     * sent, the statement continues.
+     * of the cancelled statement, the session sends it again after the later statements. If the cancel request fails,
+     * the statement continues, and {@see reset()} closes the session.
      */
     public function postpone(): void
     {
@@ -319,6 +319,11 @@ final class PipelinedSession implements Session
     public function reset(): void
     {
         $this->settle();
+        if ($this->pipeline->cancelling->mayArriveLate) {
+            $this->close();
+
+            return;
+        }
         // The last borrower may have begun a transaction without sending a statement.
         $this->discardUnsentBegin();
         if ($this->pipeline->conversation->status !== 'I') {
