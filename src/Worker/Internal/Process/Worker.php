@@ -49,6 +49,9 @@ final class Worker
     /** Longest string that is a plain result. A longer string is packed, or refused because of maxResultBytes. */
     private readonly int $maxPlainBytes;
 
+    /** Whether tasks can have set an alarm, which would kill this process during a later task. */
+    private readonly bool $hasAlarm;
+
     /**
      * @param int    $sharedMemoryKey key of the shared memory, see {@see SharedFlags}; 0 for none
      * @param bool   $timed whether to record in the shared memory when each task starts
@@ -67,6 +70,7 @@ final class Worker
         private readonly bool $isThread,
     ) {
         $this->maxPlainBytes = min($maxResultBytes, WorkerProtocol::MIN_LONG_STRING_BYTES - 1);
+        $this->hasAlarm = !$isThread && \function_exists('pcntl_alarm');
         $this->results = new ResultBuffer($link, $maxResultBytes);
         $this->lifecycle = new WorkerLifecycle($link, $this->results, $sharedMemoryKey, $isThread);
         $this->decoder = new TaskDecoder($this->lifecycle, $key);
@@ -148,6 +152,7 @@ final class Worker
         $isEager = $this->sharedMemory === null || ($flags & WorkerProtocol::EAGER) !== 0;
         $maxDelay = $isEager ? 0 : self::MAX_RESULT_DELAY_NANOSECONDS;
         $this->runTasks($head['code'], $maxDelay, ...$this->itemsOf($payload, $flags));
+        $this->hasAlarm ? pcntl_alarm(0) : null;
         $this->lifecycle->repairOutput();
         $this->lifecycle->flush(WorkerProtocol::DONE);
         TaskContext::enter(null);

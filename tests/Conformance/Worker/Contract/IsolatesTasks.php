@@ -166,6 +166,19 @@ trait IsolatesTasks
         self::assertSame(\SIGTERM, $crash->signal);
     }
 
+    public function testAnAlarmOfATaskDoesNotEndLaterTasks(): void
+    {
+        $this->needsAProcessForEachWorker('threads have one alarm');
+        if (!\function_exists('pcntl_alarm')) {
+            self::markTestSkipped('There is no ext-pcntl');
+        }
+        $pool = $this->pool(1);
+        $secondsLeft = static fn(): int => pcntl_alarm(600);
+
+        self::assertSame(0, $pool->submit($secondsLeft)->await());
+        self::assertSame(0, $pool->submit($secondsLeft)->await());
+    }
+
     public function testAWorkerDoesNotGrowByWhatItIsGivenAndWhatItReturns(): void
     {
         $pool = $this->pool(1, maxMemoryGrowthBytes: 4 << 20);
