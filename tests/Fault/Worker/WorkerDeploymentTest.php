@@ -59,6 +59,32 @@ final class WorkerDeploymentTest extends TestCase
         self::assertSame([5, 5], $outcomes);
     }
 
+    #[TestWith(['Process'])]
+    #[TestWith(['Fork'])]
+    public function testAWorkerRunsItsFirstClosureWithTheCodeOfItsStart(string $context): void
+    {
+        (new Process(['cp', '-R', \dirname(__DIR__, 3) . '/src', $this->path('src')]))->mustRun();
+        $load = var_export(self::class . '::load', true) . '(' . var_export($this->path('src'), true) . ');';
+        $bootstrap = $this->file('bootstrap.php', "<?php\n{$load}\n");
+
+        $arguments = [$this->path('src'), $bootstrap, $context];
+        self::assertSame(['tasks', 5], Host::call(self::class . '::replaceClassOfClosures', $arguments));
+    }
+
+    /** @return list<mixed> outcomes of a named function before the replacement, and of a closure after it */
+    public static function replaceClassOfClosures(string $source, string $bootstrap, string $context): array
+    {
+        self::load($source);
+        $context = self::context($context);
+        $pool = new WorkerPool(1, options: new WorkerPoolOptions(context: $context, bootstrap: $bootstrap));
+        $first = $pool->submit(new Call('same', 'tasks'))->await();
+        $file = "{$source}/Worker/Internal/ClosureUnpacker.php";
+        $text = (string) file_get_contents($file);
+        file_put_contents($file, str_replace('return $made;', "return static fn() => 'new';", $text));
+
+        return [$first, self::outcome($pool)];
+    }
+
     public function testAfterTheRemovalOfTheSourceItsWorkersReportEachKindOfOutcome(): void
     {
         (new Process(['cp', '-R', \dirname(__DIR__, 3) . '/src', $this->path('src')]))->mustRun();
@@ -131,8 +157,7 @@ final class WorkerDeploymentTest extends TestCase
         string $file = self::PROTOCOL,
     ): array {
         self::load($source);
-        $context = $context === 'Fork' ? WorkerContext::Fork : WorkerContext::Process;
-        $options = new WorkerPoolOptions(context: $context, maxTasks: 1, startTimeout: 10);
+        $options = new WorkerPoolOptions(context: self::context($context), maxTasks: 1, startTimeout: 10);
         $pool = new WorkerPool(1, options: $options);
         if ($hasRun) {
             self::outcome($pool);
@@ -141,6 +166,11 @@ final class WorkerDeploymentTest extends TestCase
         file_put_contents("{$source}/{$file}", str_replace($old, $new, $text));
 
         return [self::outcome($pool), self::outcome($pool)];
+    }
+
+    private static function context(string $name): WorkerContext
+    {
+        return $name === 'Fork' ? WorkerContext::Fork : WorkerContext::Process;
     }
 
     private static function outcome(WorkerPool $pool): mixed
@@ -153,7 +183,7 @@ final class WorkerDeploymentTest extends TestCase
     }
 
     /** Loads all classes of Spindle from the copy, and not from the checkout. */
-    private static function load(string $source): void
+    public static function load(string $source): void
     {
         spl_autoload_register(static function (string $class) use ($source): void {
             if (str_starts_with($class, 'Spindle\\') && !str_starts_with($class, 'Spindle\\Tests\\')) {

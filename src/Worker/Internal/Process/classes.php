@@ -14,6 +14,7 @@ declare(strict_types=1);
         'Worker/Internal/' => [
             'WorkerProtocol', 'SharedFlags', 'ValuePacking', 'DetachedCall', 'ValuePath', 'SerializationKind',
             'SerializationFailure', 'SerializeLock', 'SerializabilityCheck', 'ValueSerializer', 'TaskCode',
+            'SentClosure', 'SentCallable', 'ClosureUnpacker', 'ClosureStream',
         ],
         'Worker/Internal/Process/' => [
             'ThrownFailure', 'PoolLink', 'ResultBuffer', 'WorkerLifecycle', 'InitialState', 'LoopCallbacks',
