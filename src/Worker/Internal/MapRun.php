@@ -103,7 +103,7 @@ final class MapRun implements TaskSource
     {
         $unread->begin();
         $this->ensurePossible($cancellation);
-        $subscription = $cancellation?->subscribe($this->cancelled(...));
+        $subscription = $cancellation?->subscribe($this->fail(...));
         $this->dispatcher->open($this);
         try {
             $this->input->pullSoon();
@@ -327,13 +327,14 @@ final class MapRun implements TaskSource
         }
     }
 
-    private function cancelled(CancelledException $exception): void
+    /** Ends the loop over the results with this exception. Tasks may still run for `$timeout` seconds. */
+    public function fail(\Throwable $reason, float $timeout = 0.0): void
     {
-        $this->abortReason ??= $exception;
-        $this->abandon(0.0);
+        $this->abortReason ??= $reason;
+        $this->abandon($timeout);
     }
 
-    /** Abandons the map and returns true if it was cancelled, even before the event loop calls {@see cancelled()}. */
+    /** Abandons the map and returns true if it was cancelled, even before the event loop has called {@see fail()}. */
     private function abandonIfCancelled(Cancellation $cancellation): bool
     {
         try {
@@ -341,7 +342,7 @@ final class MapRun implements TaskSource
 
             return false;
         } catch (CancelledException $exception) {
-            $this->cancelled($exception);
+            $this->fail($exception);
 
             return true;
         }

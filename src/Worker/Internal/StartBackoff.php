@@ -6,6 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Internal\LoopCallback;
 use Spindle\Internal\WeakTimer;
+use Spindle\Worker\WorkerStartException;
 
 /** Counts workers that ended before they began a task. Decides when the pool gives up and fails the waiting tasks. */
 final class StartBackoff
@@ -27,8 +28,10 @@ final class StartBackoff
 
     private int $failedAt = 0;
 
-    /** Number of workers in a row that exited before they were ready. Reset when a worker becomes ready. */
-    public int $failedStartCount = 0;
+    private int $failedStartCount = 0;
+
+    /** Cause of the last failed start, if more starts in a row have failed than the pool has workers. */
+    public ?WorkerStartException $failure = null;
 
     private ?string $timer = null;
 
@@ -46,10 +49,18 @@ final class StartBackoff
         return ++$this->failureCount < self::MAX_FAILURES;
     }
 
-    /** Counts a worker that exited before it was ready. Returns whether there were more than `$limit` in a row. */
-    public function countFailedStart(int $limit): bool
+    /** Counts a worker that did not start. Returns whether there were more than `$limit` in a row. */
+    public function countFailedStart(int $limit, WorkerStartException $failure): bool
     {
-        return ++$this->failedStartCount > $limit;
+        $this->failure = ++$this->failedStartCount > $limit ? $failure : null;
+
+        return $this->failure !== null;
+    }
+
+    public function workerBecameReady(): void
+    {
+        $this->failedStartCount = 0;
+        $this->failure = null;
     }
 
     public function isPaused(): bool

@@ -10,7 +10,8 @@ use Spindle\Internal\WeakTimer;
  * Ends a deadlock of map() with generator tasks. A worker that runs a generator is busy until the caller has read all
  * items of the generator. map() gives results to the caller in the order of the input. The first task without an
  * outcome may have no worker, because the task is retried or its worker has ended. If generators of later tasks and
- * tasks of other callers occupy all workers, the task may wait for ever. Then the pool starts an extra worker.
+ * tasks of other callers occupy all workers, the task may wait for ever. Then the pool starts an extra worker. If no
+ * worker can be started, the map fails.
  */
 final class StreamDeadlock
 {
@@ -99,7 +100,12 @@ final class StreamDeadlock
                 }
             }
         }
-        $this->extras[$map] = $this->workers->startExtra();
+        $failure = $this->workers->backoff->failure;
+        if ($failure === null) {
+            $this->extras[$map] = $this->workers->startExtra();
+        } else {
+            $map->fail($failure, UnwantedTasks::TIMEOUT);
+        }
     }
 
     /** Returns whether the worker of the batch will give the first open task an outcome, or another attempt. */

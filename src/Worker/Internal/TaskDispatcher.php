@@ -234,11 +234,10 @@ final class TaskDispatcher implements PoolEvents
         if ($hasRoom && $this->timeouts->takeBackOverdue($workers)) {
             $this->assign($workers);
         }
+        if ($this->outcomes->openStreamCount > 0) {
+            $this->deadlock->check();
+        }
         if (!$this->workers->mayGrow()) {
-            if ($this->outcomes->openStreamCount > 0) {
-                $this->deadlock->check();
-            }
-
             return;
         }
         $missing = $this->workers->missingFor($this->activity->demand());

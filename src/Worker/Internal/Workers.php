@@ -16,7 +16,7 @@ use Spindle\Worker\WorkerStartException;
 final class Workers implements WorkerEvents
 {
     private readonly WorkerGroups $groups;
-    private readonly StartBackoff $backoff;
+    public readonly StartBackoff $backoff;
 
     /** @var array<int, WorkerHandle> workers by id */
     public array $all = [];
@@ -134,6 +134,8 @@ final class Workers implements WorkerEvents
                 $this->log('Worker {id} was started', ['id' => $worker->id]);
             }
         } catch (WorkerStartException $failure) {
+            $this->log('The start of a worker has failed ({reason})', ['reason' => $failure->getMessage()]);
+            $this->backoff->countFailedStart($this->size, $failure);
             $this->hasOthers() ? $this->backoff->pause() : $this->pool->startFailed($failure);
         }
     }
@@ -260,7 +262,7 @@ final class Workers implements WorkerEvents
     private function becameReady(WorkerHandle $worker, string $payload): void
     {
         $worker->setReady($payload);
-        $this->backoff->failedStartCount = 0;
+        $this->backoff->workerBecameReady();
         $this->log('Worker {id} is ready', ['id' => $worker->id]);
         $this->pool->fill(); // before becameIdle(), which stops a worker without tasks if the pool has too many
         if ($worker->batches === []) {
@@ -276,7 +278,8 @@ final class Workers implements WorkerEvents
         $this->pool->workerEnded($worker);
         $worker->sharedFlags = null; // frees the shared memory even if a generator still refers to the worker
         $this->groups->closeIfFormerAndEmpty($worker->group);
-        $this->log('Worker {id} has ended ({how})', ['id' => $worker->id, 'how' => $worker->exitDescription()]);
+        $how = $worker->startFailure?->getMessage() ?? $worker->exitDescription();
+        $this->log('Worker {id} has ended ({how})', ['id' => $worker->id, 'how' => $how]);
         if (!$beganNothing) {
             $this->backoff->failureCount = 0;
         } elseif ($worker->createKillFailure === null || $worker->startFailure !== null) {
@@ -298,7 +301,9 @@ final class Workers implements WorkerEvents
     private function endedWithoutTask(WorkerHandle $worker): void
     {
         $this->backoff->pause();
-        $startsFail = !$worker->ready && !$worker->wasKilled() && $this->backoff->countFailedStart($this->size);
+        $startsFail = !$worker->ready
+            && !$worker->wasKilled()
+            && $this->backoff->countFailedStart($this->size, $worker->failure());
         if ($startsFail ? $this->hasReady() : $this->hasOthers()) {
             return;
         }

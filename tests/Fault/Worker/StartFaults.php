@@ -188,4 +188,32 @@ trait StartFaults
         $this->script('php', 'exec ' . escapeshellarg(\PHP_BINARY) . ' "$@"');
         self::assertUsable($pool);
     }
+
+    public function testAMapEndsIfItsFirstTaskGetsNoWorkerBesideAnUnreadGenerator(): void
+    {
+        [$broken, $reading] = [$this->path('broken'), $this->path('reading')];
+        $pool = $this->pool(
+            2,
+            retries: 1,
+            maxTasks: 1,
+            initialize: static fn(): bool => is_file($broken) && throw new \DomainException('no settings'),
+        );
+        $task = static function (int $number) use ($broken, $reading): \Generator {
+            while ($number === 0 && !is_file($reading)) {
+                usleep(1000);
+            }
+            $number === 0 && touch($broken) && throw new \RuntimeException('try again');
+
+            return (static function () use ($reading): \Generator {
+                touch($reading);
+                for ($i = 0; $i < 5000; ++$i) {
+                    yield str_repeat('x', 1000);
+                }
+            })();
+        };
+
+        $this->expectException(WorkerStartException::class);
+        $this->expectExceptionMessage('threw DomainException: no settings');
+        iterator_to_array($pool->map([0, 1], $task));
+    }
 }
