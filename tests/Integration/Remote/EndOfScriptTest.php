@@ -4,9 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Remote;
 
+use Amp\DeferredFuture;
 use PHPUnit\Framework\Attributes\TestWith;
+use Revolt\EventLoop;
 use Spindle\Remote\Agent;
 use Spindle\Remote\AgentOptions;
+use Spindle\Remote\RedisBroker;
 use Spindle\Remote\RemoteExecutor;
 use Spindle\Remote\SigningKeys;
 use Spindle\Tests\Host;
@@ -17,7 +20,7 @@ use Spindle\Tests\TidyTestCase;
 
 use function Amp\async;
 
-/** A script ends while its agent runs in a fiber, which PHP then destroys. */
+/** A script ends while an agent or a connection attempt runs in a fiber, which PHP then destroys. */
 final class EndOfScriptTest extends TidyTestCase
 {
     #[TestWith([false])]
@@ -26,6 +29,31 @@ final class EndOfScriptTest extends TidyTestCase
     {
         // Host::call() fails if the exit status is not 0.
         self::assertSame(1, Host::call(self::class . '::runAgent', [$kills]));
+    }
+
+    public function testTheScriptEndsWhileAFiberConnects(): void
+    {
+        self::assertTrue(Host::call(self::class . '::connect'));
+    }
+
+    /** Returns whether the engine, which never answers the TLS handshake, has accepted the connection. */
+    public static function connect(): bool
+    {
+        $engine = stream_socket_server('tcp://127.0.0.1:0');
+        self::assertNotFalse($engine);
+        $address = 'rediss://' . stream_socket_get_name($engine, false);
+        $executor = new RemoteExecutor(new RedisBroker($address), 'queue', new SigningKeys([AgentProgram::KEY]));
+        async($executor->dispatch(...), static fn(): int => 1)->ignore();
+        /** @var DeferredFuture<bool> $accepted */
+        $accepted = new DeferredFuture();
+        $watcher = EventLoop::onReadable($engine, static function () use ($engine, $accepted): void {
+            $accepted->complete(stream_socket_accept($engine) !== false);
+        });
+        try {
+            return $accepted->getFuture()->await();
+        } finally {
+            EventLoop::cancel($watcher);
+        }
     }
 
     public static function runAgent(bool $kills): int

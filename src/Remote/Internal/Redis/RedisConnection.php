@@ -60,7 +60,9 @@ final class RedisConnection
      */
     public static function open(Address $address, ?TlsOptions $tls, float $timeout): self
     {
-        $stream = new EngineStream(self::connect($address, $tls, Deadline::in($timeout, null))->release());
+        // PHP creates an object before it evaluates the arguments, and calls its destructor at the end of the script.
+        $connected = self::connect($address, $tls, Deadline::in($timeout, null));
+        $stream = new EngineStream($connected->release());
         $connection = new StreamConnection(new Parameters(['scheme' => 'tcp', 'host' => $address->host]), $stream);
         $self = new self($address, $stream, $connection, $timeout);
         $self->authenticate();
