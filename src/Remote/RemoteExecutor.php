@@ -109,7 +109,8 @@ final class RemoteExecutor implements Executor
      *                                  this id or keeps its outcome, dispatching the same task again has no effect, and
      *                                  the new $exclusiveKey and $delay are ignored. A different task is refused. A
      *                                  closure at another place in the code is a different task
-     * @param string      $exclusiveKey name of a lock: tasks with the same key never run at the same time; '' for none
+     * @param string|null $exclusiveKey name of a lock: tasks with the same key never run at the same time; null or ''
+     *                                  for none
      * @param float       $delay        seconds before the task can run, by the engine's clock
      *
      * @throws UnserializableException
@@ -124,7 +125,7 @@ final class RemoteExecutor implements Executor
     public function dispatch(
         callable $task,
         ?string $id = null,
-        string $exclusiveKey = '',
+        ?string $exclusiveKey = null,
         float $delay = 0.0,
         ?Cancellation $cancellation = null,
     ): string {
@@ -138,7 +139,7 @@ final class RemoteExecutor implements Executor
             );
         }
         $body = JobBody::ofTask($this->client->head($code), null);
-        $job = $this->client->codec->encodeJob(Job::storedId($id), $body, $exclusiveKey, $delay);
+        $job = $this->client->codec->encodeJob(Job::storedId($id), $body, $exclusiveKey ?? '', $delay);
         try {
             $accepted = $this->client->dispatch($job, $cancellation);
         } catch (JobConflictException $conflict) {

@@ -255,6 +255,25 @@ final class RemoteExecutorTest extends TestCase
         $executor->dispatch($task, 'order-7');
     }
 
+    #[TestWith([null, ''])]
+    #[TestWith(['customer 7', 'customer 7'])]
+    public function testTheExclusiveKeyOfATaskMayBeNull(?string $key, string $expected): void
+    {
+        $keys = [];
+        $broker = self::createStub(Broker::class);
+        $broker->method('submit')->willReturnCallback(
+            static function (string $queue, array $jobs) use (&$keys): SubmitResult {
+                $keys = array_column($jobs, 'exclusiveKey');
+
+                return new SubmitResult(1);
+            },
+        );
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+
+        self::assertSame('order-7', $executor->dispatch('time', 'order-7', exclusiveKey: $key));
+        self::assertSame([$expected], $keys);
+    }
+
     public function testABrokerMayReportThatTheFirstJobIsTooLarge(): void
     {
         $broker = self::createStub(Broker::class);
