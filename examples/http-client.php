@@ -37,7 +37,7 @@ ksort($answers); // await() returns them with their keys, in the order in which 
 printf("%d answers after %.1f s\n", count($answers), microtime(true) - $begin);
 echo json_encode(array_slice($answers, 0, 2), JSON_THROW_ON_ERROR), "\n";
 
-$response = $client->request('POST', "{$url}/people", body: RequestBody::json(['name' => 'Ada']));
+$response = $client->post("{$url}/people", RequestBody::json(['name' => 'Ada']));
 echo $response->getStatusCode(), ' ', $response->getBody(), "\n";
 
 $client->close();

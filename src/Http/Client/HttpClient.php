@@ -27,6 +27,7 @@ use Spindle\Http\Internal\Client\OutgoingRequest;
 use Spindle\Http\Internal\Client\Redirect;
 use Spindle\Http\Internal\Client\ResponseBody;
 use Spindle\Http\Internal\Client\ResponseHead;
+use Spindle\Http\Internal\Client\SendsByMethod;
 use Spindle\Http\Internal\Client\TimedOutException;
 use Spindle\Http\Internal\Client\UnreadableBodyException;
 use Spindle\Http\Internal\Client\Upload;
@@ -53,6 +54,7 @@ use Spindle\Statistics;
 final class HttpClient implements ClientInterface, Lifecycle, Statistics
 {
     use NotCopyable;
+    use SendsByMethod;
 
     private const UNREAD_CHECK_INTERVAL = 0.25;
 
@@ -70,27 +72,6 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     {
         $this->closing = new FiberQueue();
         $this->pools = new OriginPools($options, $this->closing);
-    }
-
-    /**
-     * Sends a GET request, and returns the response when its head has arrived.
-     *
-     * @param array<string, string|list<string>> $headers
-     * @param RequestOptions|null $options null for the client's options
-     *
-     * @throws HttpClientException when there is no response
-     * @throws CancelledException
-     * @throws \InvalidArgumentException when the URL or a header is invalid
-     */
-    public function get(
-        #[\SensitiveParameter]
-        string $url,
-        #[\SensitiveParameter]
-        array $headers = [],
-        ?RequestOptions $options = null,
-        ?Cancellation $cancellation = null,
-    ): ResponseInterface {
-        return $this->request('GET', $url, $headers, '', $options, $cancellation);
     }
 
     /**

@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http\Client;
 
+use Amp\CancelledException;
+use Amp\DeferredCancellation;
 use Amp\DeferredFuture;
 use Amp\Socket\Socket;
 use GuzzleHttp\Client as Guzzle;
@@ -125,6 +127,37 @@ final class HttpClientTest extends TestCase
             'type' => '',
             'body' => 'body',
         ], self::decoded($response));
+    }
+
+    public function testTheMethodsThatAreNamedAfterAMethodOfHttpSendIt(): void
+    {
+        $this->serve(self::echoing(...));
+        $http = $this->http();
+        $requested = new DeferredCancellation();
+        $requested->cancel();
+        $methods = [
+            'POST' => $http->post(...),
+            'PUT' => $http->put(...),
+            'PATCH' => $http->patch(...),
+            'DELETE' => $http->delete(...),
+        ];
+        foreach ($methods as $method => $send) {
+            $request = self::decoded($send($this->url(), RequestBody::json([1]), ['X-A' => 'b']));
+
+            self::assertSame([$method, 'application/json', '[1]', 'b'], [
+                $request['method'],
+                $request['type'],
+                $request['body'],
+                $request['a'],
+            ]);
+            self::assertSame('', self::decoded($send($this->url()))['body']);
+            $body = $send($this->url(), options: new RequestOptions(maxBodyBytes: 1))->getBody();
+            self::thrown(InvalidResponseException::class, static fn(): string => (string) $body);
+            self::thrown(
+                CancelledException::class,
+                fn() => $send($this->url(), cancellation: $requested->getCancellation()),
+            );
+        }
     }
 
     #[RequiresPhpExtension('pcntl')]
