@@ -109,7 +109,8 @@ final readonly class BodyParser
     {
         $text = rtrim($this->readText($body), '&');
         if ($text !== '' && substr_count($text, '&') >= $this->limits->maxFields) {
-            throw BodyErrors::tooMuch("The form has more than {$this->limits->maxFields} fields");
+            $limit = $this->limits->maxFields;
+            throw BodyErrors::tooMuch("The form has more than {$limit} fields (FormLimits::\$maxFields)");
         }
         $fields = new NameTree($this->limits->maxDepth);
         foreach (explode('&', $text) as $pair) {
@@ -150,8 +151,8 @@ final readonly class BodyParser
         $members = $this->limits->maxJsonMembers;
         if (JsonMembers::exceeds($text, $members)) {
             throw BodyErrors::tooMuch(
-                'The JSON has too many members: together, the objects with more than ' . JsonMembers::MAX_UNCOUNTED_MEMBERS
-                    . " members may have at most {$members} members",
+                'The JSON has too many members: objects with more than ' . JsonMembers::MAX_UNCOUNTED_MEMBERS
+                    . " members may together have at most {$members} (FormLimits::\$maxJsonMembers)",
             );
         }
         if (\strlen($text) > self::MAX_SMALL_JSON_BYTES) {
@@ -162,7 +163,10 @@ final readonly class BodyParser
             $value = json_decode($text, true, $this->limits->maxDepth + 1, \JSON_THROW_ON_ERROR);
         } catch (\JsonException $exception) {
             throw $exception->getCode() === \JSON_ERROR_DEPTH
-                ? BodyErrors::tooMuch("The JSON is nested deeper than {$this->limits->maxDepth} levels", $exception)
+                ? BodyErrors::tooMuch(
+                    "The JSON is nested deeper than {$this->limits->maxDepth} levels (FormLimits::\$maxDepth)",
+                    $exception,
+                )
                 : BodyErrors::malformed("The body is not JSON: {$exception->getMessage()}", $exception);
         }
 

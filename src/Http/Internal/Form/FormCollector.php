@@ -99,7 +99,8 @@ final class FormCollector implements MultipartSink
     private function checkCount(string $what, int $count, int $limit): void
     {
         if ($count > $limit) {
-            throw BodyErrors::tooMuch("The form has more than {$limit} {$what}");
+            $option = 'max' . ucfirst($what);
+            throw BodyErrors::tooMuch("The form has more than {$limit} {$what} (FormLimits::\${$option})");
         }
     }
 

@@ -240,7 +240,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         $limit = $this->limit ?? $connection->service->options->maxBodyBytes;
         $length = $this->length;
         if ($length > $limit) {
-            throw self::tooLarge($limit);
+            throw $this->tooLarge($limit);
         }
         $piece = $connection->bodyReader()->receive($this->exchange);
         if ($piece === '') {
@@ -250,7 +250,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         }
         $received = $this->dropped + \strlen($this->bytes) + \strlen($piece);
         if ($received > $limit) {
-            throw $this->refusal = self::tooLarge($limit);
+            throw $this->refusal = $this->tooLarge($limit);
         }
         if (
             $this->dropped === 0
@@ -268,8 +268,10 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $this->connection->forms()->maxKeptBytes($this->exchange->head->field('content-type'));
     }
 
-    private static function tooLarge(int $limit): HttpException
+    private function tooLarge(int $limit): HttpException
     {
-        return new HttpException(413, "The body is larger than {$limit} bytes");
+        $option = $this->limit === null ? 'HttpServerOptions::$maxBodyBytes' : 'BodyLimit';
+
+        return new HttpException(413, "The body is larger than {$limit} bytes ({$option})");
     }
 }
