@@ -147,7 +147,7 @@ final class UsageTest extends SpindleCommandTestCase
                 . " give a folder such as {$name}/, or use --jsonl to print results as JSON",
             ];
         }
-        foreach (['--results', '--tagstring', '--work-dir'] as $option) {
+        foreach (['--results', '--tag-string', '--work-dir'] as $option) {
             yield "Perl code for {$option}" => [
                 ['run', $option, 'x{= 1 =}', 'touch ran', ':::', 'a'],
                 "option {$option}: 'x{= 1 =}' contains {= 1 =}, a replacement string of GNU parallel that spindle run"
@@ -167,8 +167,8 @@ final class UsageTest extends SpindleCommandTestCase
         foreach (['TERM', 'INT,5,KILL', 'TERM,5', 'TERM,x,KILL', 'TERM,9,TERM,9,KILL'] as $sequence) {
             yield "signals {$sequence}" => [
                 ['run', '--termseq', $sequence, 'touch ran', ':::', 'a'],
-                "option --termseq: '{$sequence}' is not allowed; give TERM, a number of milliseconds, and KILL, such as"
-                . ' TERM,2000,KILL; or KILL alone',
+                "option --term-seq: '{$sequence}' is not allowed; give TERM, a number of milliseconds, and KILL, such"
+                . ' as TERM,2000,KILL; or KILL alone',
             ];
         }
         yield 'a temporary folder' => [

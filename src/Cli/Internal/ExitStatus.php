@@ -13,7 +13,7 @@ final class ExitStatus
     public const BROKEN_PIPE = 141;
     public const TERMINATED = 143;
 
-    /** The engine refused a request, or the engine's settings would lose jobs. The same command would fail again. */
+    /** The engine refused a request, or has settings that could lose jobs. The same command would fail again. */
     public const REFUSED = 253;
 
     /** Spindle itself failed, not a job. For example, the launcher died, or an output could not be written. */

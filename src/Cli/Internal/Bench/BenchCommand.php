@@ -94,8 +94,8 @@ final class BenchCommand extends Command
         'workload' => ['--workload', null, self::VALUE, <<<'TEXT'
             commands: "command" runs the shell line of
             --command; "echo" and "sleep" run the tasks
-            of the benchmark of TaskRunner.php
-            [default: command]
+            in the benchmark of TaskRunner.php, a PHP
+            library [default: command]
             TEXT],
         'start-method' => ['--start-method', null, self::VALUE, <<<'TEXT'
             commands: Start commands by posix_spawn or

@@ -34,41 +34,46 @@ final class QueueCommand extends Command
           <info>spindle queue delete thumbnails --all</info>          remove dead letters
           <info>spindle queue purge thumbnails --yes</info>           remove waiting jobs
 
-        The engine's address comes from --broker or --broker-file, otherwise from
-        SPINDLE_BROKER. Never write a password in a command line. No signing key is
-        needed, because the contents of jobs are not read.
+        The queues are stored in the engine: a Redis or Valkey server. Its address
+        comes from --broker or --broker-file, otherwise from SPINDLE_BROKER. Never
+        write a password in a command line. No signing key is needed, because the
+        contents of jobs are not read. An agent is a process of spindle work.
 
         <comment>Output of list</comment>
-          For each queue that has or had a job or an agent: the numbers of its jobs,
-          and of the agents that serve it. The engine is asked for its keys in
-          short requests, so other clients do not wait. Keys that can't be read, or
-          that another version has created, are reported on standard error.
+          A line for each queue that has or had a job or an agent, with the numbers
+          of its jobs and of the agents that serve it. The engine is asked for its
+          keys in short requests, so its other clients do not wait. Keys that can't
+          be read, or that another version of Spindle has created, are reported on
+          standard error.
 
         <comment>Output of show</comment>
           waiting  jobs that an agent can claim, and how long the oldest has waited
           running  jobs that an agent has claimed; "owner" is the name of this agent
           delayed  jobs that wait until their delay is over, or for a retry. If a task
-                   has asked to run again later, "postponed_since" is the first time
-          blocked  jobs that wait because a job with the same exclusive key runs
+                   has asked to run again later, "postponed_since" is the time when it
+                   first asked
+          blocked  jobs that wait until another job with the same exclusive key has
+                   ended
           dead     dead letters: jobs that failed for good
           After the counts, running, delayed and dead jobs are listed, at most --limit
           of each. --status selects the lists: waiting, running, delayed or dead.
           Waiting jobs begin with the oldest, dead letters with the newest. Times are
-          in UTC, by the engine's clock. With an id, one job is shown; for a dead
-          letter, also the trace.
+          in UTC, by the engine's clock. With an id, one job is shown in full: a dead
+          letter with the trace of its exception.
 
         <comment>Effect of cancel</comment>
           A job that no agent has claimed is removed. The agent of a running job is
           asked to end it; if the job ends by itself first, it is done. A cancelled
           job never runs again, and its status is "cancelled" for about an hour.
-          During this hour, its id is in use. A second cancellation does no harm.
+          During this hour, no new job can have its id. A second cancellation does no
+          harm.
 
         <comment>Exit status</comment>
           0      done
-          1      some of the ids are not among the dead letters, or (cancel) not among
-                 the unfinished jobs, or the job to show is unknown, or the keys of a
-                 queue to list can't be read
-          253    the engine refuses the request, or its settings would lose jobs
+          1      retry, delete: some of the ids are not ids of dead letters
+                 cancel: some of the ids are not ids of unfinished jobs
+                 show: the job is unknown. list: the keys of a queue can't be read
+          253    the engine refuses the request, or has settings that could lose jobs
           254    the engine can't be reached
           255    invalid options, or an invalid --broker-file
         HELP;

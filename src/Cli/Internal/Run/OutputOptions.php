@@ -95,7 +95,7 @@ final class OutputOptions
         $text = $given->text('tag-string');
 
         return match (true) {
-            $text !== null => new TextTemplate('--tagstring', strtr($text, ['\\t' => "\t"]), $strings),
+            $text !== null => new TextTemplate('--tag-string', strtr($text, ['\\t' => "\t"]), $strings),
             $given->flag('tag') => new TextTemplate('--tag', $strings->forValues(), $strings),
             default => null,
         };

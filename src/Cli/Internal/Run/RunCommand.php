@@ -53,8 +53,9 @@ final class RunCommand extends Command
 
         <comment>Other machines</comment>
           With --queue, jobs run on the machines where spindle work serves that queue,
-          as the user of that process and in its folder. SPINDLE_KEY_FILE names the
-          file with the signing keys.
+          as the user of that process and in its folder. The queue is stored in the
+          engine, a Redis or Valkey server. SPINDLE_KEY_FILE names the file with the
+          signing keys.
           -j limits the jobs in the queue, waiting or running. The default is 256.
           If spindle work or its machine fails, its jobs run again on another machine.
 
@@ -63,7 +64,7 @@ final class RunCommand extends Command
                      one ends the running jobs.
           TERM       End the running jobs.
           USR1       List the running jobs on standard error.
-          Signals that were ignored when spindle run started stay ignored.
+          A signal that was ignored when spindle run started stays ignored.
 
         <comment>Exit status</comment>
           0          All jobs succeeded, or --halt success=... was reached.
@@ -74,7 +75,8 @@ final class RunCommand extends Command
           130        Interrupted by Ctrl-C (INT).
           141        The reader of standard output closed it.
           143        Ended by TERM.
-          253        The engine refused a request, or its settings would lose jobs.
+          253        The engine refused a request, or has settings that could lose
+                     jobs.
           254        Spindle failed, or could not write an output or the job log, or
                      could not reach the engine.
           255        An option is invalid, or the input could not be read.

@@ -64,7 +64,7 @@ final class StartOptions
         );
     }
 
-    /** Returns the seconds between SIGTERM and SIGKILL: those of --termseq, or the pool's default. */
+    /** Returns the seconds between SIGTERM and SIGKILL: those of --term-seq, or the pool's default. */
     private static function gracePeriod(GivenOptions $given): float
     {
         $sequence = $given->text('term-seq');
@@ -73,7 +73,7 @@ final class StartOptions
         }
         if (preg_match('/^(?:TERM,(\d{1,9}),)?KILL(?:,\d{1,9})?$/D', $sequence, $match) !== 1) {
             throw UsageException::option(
-                '--termseq',
+                '--term-seq',
                 $sequence,
                 'TERM, a number of milliseconds, and KILL, such as TERM,2000,KILL; or KILL alone',
             );

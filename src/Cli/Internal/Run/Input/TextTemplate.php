@@ -6,7 +6,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 
 use Spindle\Cli\Internal\UsageException;
 
-/** The value of an option that can contain replacement strings, such as --tagstring. */
+/** The value of an option that can contain replacement strings, such as --tag-string. */
 final class TextTemplate
 {
     /** @var non-empty-list<string|Replacement> result of {@see ReplacementStrings::split()} */

@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
-/** Options that define the jobs: the command, and the values or blocks of the input. */
+/** Options that define the jobs: the command and the input. {@see KnownOption::of()} reads each row. */
 final class InputRows
 {
     private const SEM = 'use spindle sem, which has the options of sem';

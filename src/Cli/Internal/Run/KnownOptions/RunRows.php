@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
-/** Options for running jobs and for their results, and the options of `spindle sem`. */
+/** Options for running jobs and their results, and those of `spindle sem`. {@see KnownOption::of()} reads each row. */
 final class RunRows
 {
     private const THREADS = 'leave it out: -j 100% means all CPUs that the CPU affinity and the cgroup allow';
@@ -287,7 +287,7 @@ final class RunRows
         ],
         ['bg', '', Meaning::Same, 'Do not wait for the end of the command. This is the default'],
         ['fg', '', Meaning::Same, 'Wait for the end of the command, and exit with its status'],
-        ['wait', '', Meaning::Same, 'Start nothing; wait until all commands of the name have ended'],
+        ['wait', '', Meaning::Same, 'Start nothing; wait until all commands with the same --id have ended'],
         [
             'st semaphore-timeout semaphoretimeout', 'T', Meaning::Same, 'Wait at most T (seconds, or a time such as'
             . ' 10m), and then start the command anyway. With - before T, start nothing and exit with 1',

@@ -17,19 +17,20 @@ use Symfony\Component\Console\Output\OutputInterface;
 final class SemCommand extends Command
 {
     private const HELP = <<<'HELP'
-        Runs a command when fewer than N commands of the same name run:
+        Runs a command when fewer than N commands with the same --id run:
 
           <info>for file in *.log; do spindle sem --id logs -j 4 gzip "$file"; done</info>
           <info>spindle sem --id logs --wait</info>
           <info>spindle sem --id deploy --fg ./deploy</info>
 
-        The command starts in the background, and spindle sem ends. A command of
-        several words is a program and its arguments. A shell reads a command of one
-        word if it contains white space or characters that are special to a shell,
-        as in spindle run.
+        Without --fg, the command starts in the background, and spindle sem ends. A
+        command of several words is a program and its arguments. A shell reads a
+        command of one word if it contains white space or characters that are special
+        to a shell, as in spindle run.
 
-        A semaphore belongs to the user and the machine. It needs no clean-up: the
-        system releases it when the command has ended or was killed.
+        Commands with the same --id share a semaphore, which belongs to the user and
+        the machine. It needs no clean-up: the system releases it when the command has
+        ended or was killed.
 
         <comment>Exit status</comment>
           0          The command was started, or all commands have ended (--wait).
