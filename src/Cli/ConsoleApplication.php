@@ -44,7 +44,7 @@ final class ConsoleApplication extends Application
     /** Environment variables that Symfony changes before doRun(). doRun() restores them, because jobs inherit them. */
     private const SYMFONY_VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];
 
-    /** Option names of similar programs, and the names of these options here. */
+    /** Names that options have in similar programs, each with the name of this option in Spindle. */
     private const NAMES_ELSEWHERE = [
         'address' => 'listen', 'bind' => 'listen', 'host' => 'listen', 'port' => 'listen',
         'concurrency' => 'workers', 'processes' => 'workers', 'workers' => 'processes',
@@ -72,14 +72,14 @@ final class ConsoleApplication extends Application
         parent::__construct('Spindle', self::VERSION);
         $this->setAutoExit(false);
         $this->setCatchExceptions(false);
-        array_map(class_exists(...), [ExitStatus::class, TerminalText::class]); // fail() must work without the files
+        // Loads the classes of fail() now, because their files may have been removed when fail() needs them.
+        array_map(class_exists(...), [ExitStatus::class, TerminalText::class]);
     }
 
     public function run(?InputInterface $input = null, ?OutputInterface $output = null): int
     {
         set_error_handler(null); // code of auto_prepend_file may have set a handler that throws despite `@`
-        // PHP's messages must not mix with the output of jobs.
-        PhpSettings::set('display_errors', 'stderr');
+        PhpSettings::set('display_errors', 'stderr'); // else, PHP's messages would mix with the output of jobs
         FileSizeLimit::handleSignal();
         foreach (self::SYMFONY_VARIABLES as $name) {
             $this->environment[$name] = getenv($name, true);

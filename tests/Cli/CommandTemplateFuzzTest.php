@@ -161,7 +161,7 @@ final class CommandTemplateFuzzTest extends TestCase
                 $parsed = CommandTemplate::fromWords(
                     [$template],
                     repeatsWords: $random->getInt(0, 1) === 1,
-                    hasLists: true,
+                    hasSeveralValues: true,
                 );
             } catch (UsageException) {
                 continue;
@@ -209,7 +209,12 @@ final class CommandTemplateFuzzTest extends TestCase
             for ($words = $random->getInt(1, 3); $words > 0; --$words) {
                 $template[] = self::randomTemplate($random, '', self::WORD_PIECES);
             }
-            $template = CommandTemplate::fromWords($template, isQuoted: true, repeatsWords: true, hasLists: true);
+            $template = CommandTemplate::fromWords(
+                $template,
+                isQuoted: true,
+                repeatsWords: true,
+                hasSeveralValues: true,
+            );
             $keys = $random->pickArrayKeys(self::COMPARED_VALUES, $random->getInt(1, 3));
             $values = array_values(array_intersect_key(self::COMPARED_VALUES, array_flip($keys)));
             $script .= "printf '%s\\0' {$template->text($values, 1, 1)}\n";

@@ -14,8 +14,8 @@ use Symfony\Component\Console\Command\Command;
 use Symfony\Component\Console\Input\InputOption;
 
 /**
- * Reads the engine's address (--broker, --broker-file or SPINDLE_BROKER), its certificates (--tls-ca, ...), the signing
- * keys (SPINDLE_KEY_FILE) and names of queues. No error message contains a password.
+ * Reads the address of the engine, a Redis or Valkey server (--broker, --broker-file or SPINDLE_BROKER), the files for
+ * TLS (--tls-ca, ...), the signing keys (SPINDLE_KEY_FILE) and names of queues. No error message contains a password.
  */
 final class BrokerOptions
 {

@@ -79,8 +79,8 @@ final class ExceptionText
     }
 
     /**
-     * Returns how many frames to keep, from the top of the trace. The last one names the application's function that
-     * Spindle called. If Spindle has not called the application, keeps all frames above the event loop.
+     * Returns how many frames to keep, from the top of the trace. The last kept frame names the application's function
+     * that Spindle called. If Spindle has not called the application, all frames above the event loop are kept.
      *
      * @param list<array{file?: string, class?: string}> $frames
      * @param string $file file in which the exception was created

@@ -20,7 +20,7 @@ final class GivenOptions
         return !\in_array($this->input->getOption($name), [false, null, []], true);
     }
 
-    /** Returns the value, which may be '', unlike in {@see text()}; null if the option is not given. */
+    /** Returns the value; null if the option is not given. Unlike {@see text()}, accepts an empty value. */
     public function rawText(string $name): ?string
     {
         $value = $this->input->getOption($name);
@@ -79,7 +79,7 @@ final class GivenOptions
     }
 
     /** @throws UsageException when --log-format is neither text nor json */
-    public function json(): bool
+    public function logsJson(): bool
     {
         $format = $this->text('log-format') ?? 'text';
 

@@ -104,7 +104,7 @@ final class OutputStream
     }
 
     /**
-     * Returns $stream; or a read-only /dev/null if $stream was closed and opcache's lock file got its $descriptor.
+     * Returns $stream; or a read-only /dev/null if opcache's lock file has $descriptor, because $stream was closed.
      *
      * @param resource $stream
      *

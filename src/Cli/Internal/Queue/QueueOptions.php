@@ -32,7 +32,7 @@ final class QueueOptions
 
     /**
      * @param string            $queue    '' for {@see QueueAction::List}
-     * @param list<string>|null $ids      ids of dead letters, or of the jobs to show or cancel; null without ids
+     * @param list<string>|null $ids      ids of dead letters, or of the jobs to show or cancel; null if none is given
      * @param list<JobStatus>   $statuses statuses of the jobs to show
      */
     private function __construct(

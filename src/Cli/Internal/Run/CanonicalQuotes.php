@@ -23,7 +23,7 @@ final class CanonicalQuotes
     private const UNCERTAIN_PATTERN = '~(?:^|[\s\0;&|()])#|<<|`|\$\{|\$\[|\$$|\(\(|\[\[|\balias\b~D';
     private const UNCERTAIN_IN_DOUBLE_PATTERN = '~`|\$[({]~';
 
-    /** Matches a character that has another form with quotes than without. All other characters are plain. */
+    /** Matches a character whose form in quotes differs from the form without quotes. Other characters are plain. */
     private const NOT_PLAIN_PATTERN = '~[^\w@%+:./,\x80-\xff-]~';
 
     /** Marks in a form: QUOTED precedes a quoted character that is not plain. EMPTY replaces quotes without text. */
@@ -41,7 +41,7 @@ final class CanonicalQuotes
     /** Matches the start of a word that contains a quoted character or empty quotes. */
     private const MARKED = self::START . '(?=' . self::BARE . '*+[\x01\x02])';
 
-    /** Matches the start of a command with its reserved words, if any. The next word can be a reserved word, too. */
+    /** Matches the start of a command, and any number of the reserved words there, so that each word can come next. */
     private const COMMAND = '(?:^|(?<!\x01)[\n\0;&|()])[ \t]*+'
         . '(?:(?:for|case|select|function|coproc)[ \t]++' . self::ANY . '++[ \t\n\0]++'
         . '|(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc)[ \t]++'

@@ -92,7 +92,7 @@ final class DryRun
         try {
             $job = $format->job($number, $values, self::SLOT);
             $this->options->checkPaths($job);
-            $line = "{$this->options->input->inputs->describe($job->commandText())}\n";
+            $line = "{$this->options->input->inputs->describe($job->printedCommand())}\n";
             $tag = $this->options->output->tag;
             $this->out->write($tag === null ? $line : (new LineTag($tag->text($job)))->piece($line));
         } catch (BadRecordException $bad) {

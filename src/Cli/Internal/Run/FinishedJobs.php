@@ -21,7 +21,7 @@ final class FinishedJobs
     private const FIELDS = '(?<number>\d{1,18})\t[^\t]*\t[^\t]*\t[^\t]*\t(?<sent>[^\t]*)\t[^\t]*\t(?<exit>-?\d+)\t'
         . '(?<signal>\d+)\t';
     private const LINE_PATTERN = '/^' . self::FIELDS . '(?<command>.*)\n$/Ds';
-    private const START_BYTES = 1024;
+    private const START_BYTES = 1024; // more than the header, or the fields of a line before the command
 
     /** Largest size of a line. The system limits a command to 6 MiB; quotes can double this size. */
     private const MAX_LINE_BYTES = 16 << 20;
@@ -90,8 +90,8 @@ final class FinishedJobs
         if ($entry === null) {
             return true;
         }
-        if (substr($entry, 1) !== self::hash(strtr($job->text(), "\n", "\0"))) {
-            throw $this->mismatch($job->sequence, "the input has '{$job->text()}'");
+        if (substr($entry, 1) !== self::hash(strtr($job->loggedCommand(), "\n", "\0"))) {
+            throw $this->mismatch($job->sequence, "the input has '{$job->loggedCommand()}'");
         }
         $sent = $this->sent[$job->sequence] ?? 0;
         if ($sent > 0 && $job->sent > 0 && $sent !== $job->sent) {

@@ -39,14 +39,14 @@ final class InputOptions
     /**
      * @param ReplacementStrings $strings replacement strings of the command and of options such as --results
      * @param list<string>       $columns names of columns; empty if columns have no names
-     * @param int|null           $valuesPerRecord   number of values of each record; null if the number can vary
+     * @param int|null           $valuesPerRow values in each row of {@see InputSources}; null if the number can vary
      */
     private function __construct(
         public readonly JobInputs $inputs,
         public readonly JobFormat $format,
         public readonly ReplacementStrings $strings,
         public readonly array $columns,
-        public readonly ?int $valuesPerRecord,
+        public readonly ?int $valuesPerRow,
     ) {}
 
     /**
@@ -74,9 +74,9 @@ final class InputOptions
         $sources = self::sources($given, $lists);
         $columns = self::columns($given, $sources);
         $maxRecords = self::maxRecords($given);
-        $hasLists = $maxRecords !== 1 || $sources->hasColumns();
+        $hasSeveralValues = $maxRecords !== 1 || $sources->hasColumns();
         $strings = self::strings($given, $columns);
-        $format = self::format($given, $template, $strings, $hasLists);
+        $format = self::format($given, $template, $strings, $hasSeveralValues);
         $packing = self::packing($given, $maxRecords, $format);
 
         return new self(
@@ -285,7 +285,7 @@ final class InputOptions
         GivenOptions $given,
         array $template,
         ReplacementStrings $strings,
-        bool $hasLists,
+        bool $hasSeveralValues,
     ): JobFormat {
         if ($given->flag('jsonl')) {
             return new LineFormat(isJson: true);
@@ -302,7 +302,7 @@ final class InputOptions
             );
         }
 
-        return self::template($given, $template, $strings, hasLists: $hasLists);
+        return self::template($given, $template, $strings, hasSeveralValues: $hasSeveralValues);
     }
 
     /** @param list<string> $columns */
@@ -321,7 +321,7 @@ final class InputOptions
         GivenOptions $given,
         array $template,
         ReplacementStrings $strings,
-        bool $hasLists = false,
+        bool $hasSeveralValues = false,
         bool $addsValues = true,
     ): CommandTemplate {
         return CommandTemplate::fromWords(
@@ -331,7 +331,7 @@ final class InputOptions
             repeatsWords: $given->flag('each-word')
                 || $given->text('args') !== null
                 || $given->text('max-lines') !== null,
-            hasLists: $hasLists,
+            hasSeveralValues: $hasSeveralValues,
             addsValues: $addsValues,
         );
     }

@@ -94,7 +94,7 @@ final class Interrupts
             $this->statistics->doneCount(),
         ));
         foreach ($running as $job) {
-            $this->console->notice("running: job {$job->sequence}: {$job->text()}");
+            $this->console->notice("running: job {$job->sequence}: {$job->loggedCommand()}");
         }
     }
 }

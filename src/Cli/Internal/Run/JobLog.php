@@ -149,7 +149,7 @@ final class JobLog
             $received,
             self::exitValue($result),
             $result->signal ?? 0,
-            strtr($job->text(), "\n", "\0"),
+            strtr($job->loggedCommand(), "\n", "\0"),
         );
     }
 

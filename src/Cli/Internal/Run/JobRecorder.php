@@ -62,7 +62,7 @@ final class JobRecorder
     {
         return \sprintf(
             '%s: %s%s%s%s',
-            TerminalText::fit($job->commandText(), FailureNotices::MAX_COMMAND_COLUMNS),
+            TerminalText::fit($job->printedCommand(), FailureNotices::MAX_COMMAND_COLUMNS),
             $error,
             $result->duration > 0.0 ? \sprintf(' after %.3F s', $result->duration) : '',
             $result->attempts > 1 ? ", attempt {$result->attempts}" : '',

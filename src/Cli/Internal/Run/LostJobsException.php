@@ -49,7 +49,7 @@ final class LostJobsException extends \RuntimeException implements SpindleExcept
         $lines = [];
         foreach (\array_slice($this->jobs, 0, self::MAX_NAMED) as $job) {
             $lines[] = "{$job->name()} has no result: "
-                . TerminalText::fit($job->text(), FailureNotices::MAX_COMMAND_COLUMNS);
+                . TerminalText::fit($job->loggedCommand(), FailureNotices::MAX_COMMAND_COLUMNS);
         }
         $more = \count($this->jobs) - \count($lines);
 

@@ -95,6 +95,6 @@ final class OutcomeOptions
             );
         }
 
-        return new ResultPaths($path, $template, $input->columns, $input->valuesPerRecord);
+        return new ResultPaths($path, $template, $input->columns, $input->valuesPerRow);
     }
 }

@@ -42,13 +42,13 @@ final class ResultPaths
 
     /**
      * @param list<string> $columns         names of columns; empty if columns have no names
-     * @param int|null     $valuesPerRecord number of values of each record; null if the number can vary
+     * @param int|null     $valuesPerRow values in each row of {@see Input\InputSources}; null if the number can vary
      */
     public function __construct(
         string $path,
         public readonly TextTemplate $template,
         private readonly array $columns,
-        private readonly ?int $valuesPerRecord,
+        private readonly ?int $valuesPerRow,
     ) {
         $this->root = $template->isConstant() ? self::withoutSlash($path) : null;
     }
@@ -111,9 +111,9 @@ final class ResultPaths
             return ['1', self::NO_VALUE];
         }
         $names = [];
-        foreach (array_chunk($values, max(1, $this->valuesPerRecord ?? \count($values))) as $record) {
+        foreach (array_chunk($values, max(1, $this->valuesPerRow ?? \count($values))) as $row) {
             $pairs = [];
-            foreach ($record as $index => $value) {
+            foreach ($row as $index => $value) {
                 $pairs[] = [self::folder($this->columns[$index] ?? (string) ($index + 1)), self::folder($value)];
             }
             if ($this->columns !== []) {

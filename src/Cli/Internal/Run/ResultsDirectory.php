@@ -74,7 +74,7 @@ final class ResultsDirectory
             try {
                 self::write($partial, match ($name) {
                     'seq' => (string) $job->sequence,
-                    'command' => "{$job->text()}\n",
+                    'command' => "{$job->loggedCommand()}\n",
                     'stdout' => $result->stdoutStream(),
                     'stderr' => $result->stderrStream(),
                     default => JobLog::exitValue($result) . "\n",

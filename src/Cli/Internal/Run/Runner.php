@@ -104,7 +104,7 @@ final class Runner
             $results,
             $log,
         );
-        // After openLog(), which can read a large job log without the event loop: a handler could not end the run then.
+        // Not before openLog(): while it reads a large job log, no event loop runs, so a handler could not end the run.
         $this->interrupts->handleTermination();
     }
 
@@ -268,7 +268,7 @@ final class Runner
     private function preparedCommand(InputJob $job): Command
     {
         if ($this->options->output->tracesCommand) {
-            $this->console->writeLine($job->commandText());
+            $this->console->writeLine($job->printedCommand());
         }
         $start = $this->options->start;
         $command = $this->recorder->start($job, $start->environment->addTo($job->command, $job));
@@ -407,11 +407,11 @@ final class Runner
         if ($result->succeeded() || $result->error !== null || $this->options->progress->mode !== ProgressMode::None) {
             return;
         }
-        $command = TerminalText::fit($job->text(), FailureNotices::MAX_COMMAND_COLUMNS);
+        $command = TerminalText::fit($job->loggedCommand(), FailureNotices::MAX_COMMAND_COLUMNS);
         $this->console->notice("{$job->name()} failed: " . FailureNotices::how($result) . ": {$command}");
     }
 
-    /** Returns the number of all jobs, including skipped ones. Without a percentage in --halt, can be too low. */
+    /** Returns the number of all jobs, including skipped ones. Can be too low if --halt has no percentage. */
     private function jobCount(): int
     {
         return $this->statistics->skipped + ($this->statistics->total ?? 0);

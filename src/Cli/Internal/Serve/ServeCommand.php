@@ -166,7 +166,7 @@ final class ServeCommand extends Command
 
         if (Supervisor::canFork()) {
             // With a driver that uses epoll, the forks of the supervisor would share one epoll descriptor and so each
-            // other's events. With StreamSelectDriver, a signal also wakes the event loop.
+            // other's events. StreamSelectDriver also stops waiting when a handler of pcntl_signal() must run.
             EventLoop::setDriver(new StreamSelectDriver());
         }
 

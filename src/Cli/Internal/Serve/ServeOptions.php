@@ -71,7 +71,7 @@ final class ServeOptions
             self::app($input),
             $addresses,
             self::supervisor($input, $admin, $certificate),
-            $given->json(),
+            $given->logsJson(),
             $given->flag('quiet'),
         );
     }

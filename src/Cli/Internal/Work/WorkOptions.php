@@ -63,7 +63,7 @@ final class WorkOptions
             self::agent($given, array_sum($queues)),
             self::admin($given),
             AdminHostOption::names($input),
-            $given->json(),
+            $given->logsJson(),
             $given->flag('quiet'),
         );
     }

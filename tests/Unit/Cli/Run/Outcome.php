@@ -16,7 +16,7 @@ final class Outcome
 {
     public static function job(int $sequence, string $text = 'true'): InputJob
     {
-        return new InputJob($sequence, JobValues::of([$text]), Command::shell(strtr($text, "\0", ' ')), text: $text);
+        return new InputJob($sequence, JobValues::of([$text]), Command::shell(strtr($text, "\0", ' ')), logged: $text);
     }
 
     public static function result(

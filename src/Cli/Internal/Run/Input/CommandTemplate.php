@@ -28,10 +28,11 @@ final class CommandTemplate implements JobFormat
 
     /**
      * @param list<string> $words
-     * @param bool                   $isQuoted     whether no shell reads the command, even if it is one word (-q)
-     * @param bool                   $repeatsWords whether a word with a list, such as {}, is repeated for each value
-     * @param bool                   $hasLists     whether a job can have several values
-     * @param bool                   $addsValues   whether values are added to a template without replacement strings
+     * @param bool $isQuoted         whether no shell reads the command, even if it is one word (-q)
+     * @param bool $repeatsWords     whether a word with a list is repeated for each value (-X, -N, -L). A list is a
+     *                               replacement string that stands for all values of a job, such as {}
+     * @param bool $hasSeveralValues whether a job can have several values
+     * @param bool $addsValues       whether values are added to a template without replacement strings
      *
      * @throws UsageException when a shell could run a value as code, when a replacement string of GNU parallel is not
      *                        supported, or when a word is meant for a shell and no shell reads it
@@ -41,7 +42,7 @@ final class CommandTemplate implements JobFormat
         ReplacementStrings $strings = new ReplacementStrings(),
         bool $isQuoted = false,
         bool $repeatsWords = false,
-        bool $hasLists = false,
+        bool $hasSeveralValues = false,
         bool $addsValues = true,
     ): self {
         if ($words === [] || $words[0] === '') {
@@ -71,7 +72,7 @@ final class CommandTemplate implements JobFormat
 
         return new self(
             $isShellLine
-                ? new ShellTemplate($words[0], $strings, $repeatsWords, $hasLists)
+                ? new ShellTemplate($words[0], $strings, $repeatsWords, $hasSeveralValues)
                 : new ProgramTemplate($words, $strings, $repeatsWords, keepsMissing: $isQuoted),
             $usesSlot,
         );

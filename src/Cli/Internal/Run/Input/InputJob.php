@@ -13,8 +13,8 @@ final class InputJob
      * @param int              $sequence number of the job, starting at 1
      * @param int              $slot     number of the job's slot; 0 if no slot numbers are needed
      * @param int|float|string $id       id of the task with --jsonl; otherwise 0
-     * @param string|null      $text     command for the job log; null to log the printed command, with {%} unreplaced
-     * @param string|null      $shown    command for printing; null to make the text from $template or $command
+     * @param string|null      $logged   command for the job log; null to log the printed command, with {%} unreplaced
+     * @param string|null      $printed  command for printing; null to make the text from $template or $command
      * @param int              $sent     bytes of the command's standard input; with --round-robin, the number is set
      *                                   by {@see JobInputs::finished()} when the command has ended
      * @param CommandTemplate|null $template template from which the command was made; null for none
@@ -26,8 +26,8 @@ final class InputJob
         public readonly Command $command,
         public readonly int $slot = 0,
         public readonly int|float|string $id = 0,
-        private readonly ?string $text = null,
-        private readonly ?string $shown = null,
+        private readonly ?string $logged = null,
+        private readonly ?string $printed = null,
         public int $sent = 0,
         private readonly ?CommandTemplate $template = null,
         private readonly ?string $block = null,
@@ -42,8 +42,8 @@ final class InputJob
             $command,
             $this->slot,
             $this->id,
-            $this->text(),
-            $this->commandText(),
+            $this->loggedCommand(),
+            $this->printedCommand(),
             $sent,
             block: $block,
         );
@@ -60,18 +60,18 @@ final class InputJob
         return 2 * $this->values->bytes() + \strlen($this->command->line ?? '');
     }
 
-    public function commandText(): string
+    public function printedCommand(): string
     {
-        return $this->shown
+        return $this->printed
             ?? $this->template?->text($this->values->list(), $this->sequence, $this->slot)
             ?? ShellQuotes::text($this->command);
     }
 
-    public function text(): string
+    public function loggedCommand(): string
     {
-        return $this->text
+        return $this->logged
             ?? ($this->template?->usesSlot() === true
                 ? $this->template->text($this->values->list(), $this->sequence, null)
-                : $this->commandText());
+                : $this->printedCommand());
     }
 }

@@ -40,7 +40,7 @@ final class InputSources
     {
         $isSingle = \count($this->groups) === 1 && \count($this->groups[0]) === 1;
 
-        return $isSingle && !$this->isShuffled && $this->fields->isEmpty() ? $this->groups[0][0] : null;
+        return $isSingle && !$this->isShuffled && $this->fields->changesNothing() ? $this->groups[0][0] : null;
     }
 
     public function recordName(): string

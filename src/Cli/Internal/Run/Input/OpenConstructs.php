@@ -4,7 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\Input;
 
-/** The constructs of a shell line that are open at the current position. */
+/** The constructs of a shell line, such as quotes and $(...), that have begun but not ended at the current position. */
 final class OpenConstructs
 {
     public ShellConstruct $innermost;

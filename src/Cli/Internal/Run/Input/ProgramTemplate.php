@@ -18,7 +18,7 @@ final class ProgramTemplate implements TemplateBody
 
     /**
      * @param non-empty-list<string> $words
-     * @param bool                   $repeatsWords whether a word with {} is repeated for each value, as by -X
+     * @param bool                   $repeatsWords whether a word with {} is repeated for each value (-X, -N, -L)
      * @param bool                   $keepsMissing whether a word {2} without a value is an empty argument, as with -q
      */
     public function __construct(

@@ -48,8 +48,8 @@ final class QuotedPlace
     /**
      * Checks whether plain values need quotes here. Without quotes, a value could become part of a variable's name
      * or of a redirection's descriptor, or become a reserved word. Bash reads a - at the end of a redirection (>&3-) as
-     * "move the descriptor". Between brackets, a - means a range. Several values of one place have blanks between
-     * them. Next to a blank, a plain value needs no quotes, so only the text around the place is checked.
+     * "move the descriptor". Between brackets, a - means a range. Only the text around the place is checked: if several
+     * values are inserted, blanks separate them, and a plain value needs no quotes next to a blank.
      *
      * @param bool $isAtArgument see {@see ShellLineScanner::isAtArgument()}
      * @param list<string|Replacement> $parts the parts of the shell line; $parts[$i] is $replacement

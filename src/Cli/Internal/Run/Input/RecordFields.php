@@ -42,7 +42,7 @@ final class RecordFields
     }
 
     /** Returns whether each record is one value, unchanged. */
-    public function isEmpty(): bool
+    public function changesNothing(): bool
     {
         return $this->separator === null && $this->trim === 'n' && $this->keepsAll();
     }

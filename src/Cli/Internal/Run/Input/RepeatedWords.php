@@ -7,8 +7,8 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Cli\Internal\UsageException;
 
 /**
- * Finds the words that -X repeats for each value: the words with a list, such as {}. As in GNU parallel, a blank in
- * quotes ends a word too. An expansion such as $(...) is a part of a word, and has words of its own.
+ * Finds the words that -X, -N and -L repeat for each value: the words with a list, such as {}. As in GNU parallel, a
+ * blank in quotes ends a word too. An expansion such as $(...) is a part of a word, and has words of its own.
  */
 final class RepeatedWords
 {
@@ -26,7 +26,7 @@ final class RepeatedWords
     /** @var list<RepeatedWord> the words around the current word, one for each open expansion */
     private array $outerWords = [];
 
-    /** @var list<array{int, int}> for each word with a list: position of its first item, and the position after it */
+    /** @var list<array{int, int}> for each word with a list: index of its first item, and index after its last item */
     private array $ranges = [];
 
     private function __construct()

@@ -41,8 +41,8 @@ final class Replacement
      * Any other replacement string has one text, or none if the job has no value at $position.
      *
      * @param list<string> $values values of the job
-     * @param list<string> $listed values that replace a list such as {}: all values of the job. With -X, the word that
-     *     contains {} is repeated for each value. Then $listed has only the value of this repetition
+     * @param list<string> $listed values that replace a list such as {}: all values of the job. With -X, -N and -L, the
+     *     word that contains {} is repeated for each value. Then $listed has only the value of this repetition
      *
      * @return list<string>
      */

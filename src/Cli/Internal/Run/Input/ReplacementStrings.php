@@ -28,7 +28,7 @@ final class ReplacementStrings
     /** @var array<array-key, string> {@see Replacement::$part}, by replacement string: the value of key {.} is '.' */
     private readonly array $parts;
 
-    /** @var array<string, string> part, by the text after a position or name: {1z} if -I is {z}, as in GNU parallel */
+    /** @var array<string, string> part, by the text after a position or name: .} in {1.}, or z} in {1z} with -I {z} */
     private readonly array $endings;
 
     /** @var array<array-key, int> position of each column, by name */

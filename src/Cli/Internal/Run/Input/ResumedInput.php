@@ -22,38 +22,38 @@ final class ResumedInput
     ) {}
 
     /**
-     * @param \Generator<int, JobValues> $records values of jobs, by job number
-     * @param RunStatistics          $statistics counts the skipped jobs
+     * @param \Generator<int, JobValues> $jobs       values of all jobs, by job number
+     * @param RunStatistics              $statistics counts the skipped jobs
      *
      * @return \Generator<int, JobValues> values of the remaining jobs, by job number
      *
      * @throws UsageException when the input does not match the log
      */
-    public function remaining(\Generator $records, InputWait $wait, RunStatistics $statistics): \Generator
+    public function remaining(\Generator $jobs, InputWait $wait, RunStatistics $statistics): \Generator
     {
         $spool = new RecordSpool();
         $seen = 0;
-        while ($records->valid() && ($seen = $records->key()) <= $this->finished->lastSequence) {
-            if ($this->needsRun($seen, $records->current())) {
-                $spool->add($seen, $records->current()->list());
+        while ($jobs->valid() && ($seen = $jobs->key()) <= $this->finished->lastSequence) {
+            if ($this->needsRun($seen, $jobs->current())) {
+                $spool->add($seen, $jobs->current()->list());
             } else {
                 $statistics->skipJob();
             }
             $wait->letLoopRun();
-            $records->next();
+            $jobs->next();
         }
         if ($wait->isStopped()) {
             return;
         }
-        if (!$records->valid()) {
+        if (!$jobs->valid()) {
             $this->rejectShortInput($seen);
         }
         foreach ($spool->records() as $number => $values) {
             yield $number => JobValues::of($values);
         }
-        while ($records->valid()) {
-            yield $records->key() => $records->current();
-            $records->next();
+        while ($jobs->valid()) {
+            yield $jobs->key() => $jobs->current();
+            $jobs->next();
         }
     }
 

@@ -35,13 +35,13 @@ final class ShellConstruct
     /** Whether the program of the current command precedes the current word. */
     public bool $hasProgram = false;
 
-    /** Whether the current word, as the first one of a command, is a word such as "if" or "for", and not a program. */
+    /** Whether the current word is one such as "if" or "exec". At the start of a command, it is not the program. */
     public bool $isReserved = false;
 
     /** Whether the text of the current word before the current position can be the name of a variable. */
     public bool $mayBeName = false;
 
-    /** Whether the current word follows < or >, or is an assignment. Such a word can have only one value. */
+    /** Whether the current word follows < or >, or is an assignment. It can contain only one inserted value. */
     public bool $hasOneValue = false;
 
     /** Whether the current word follows >&. Bash expands this word twice. */

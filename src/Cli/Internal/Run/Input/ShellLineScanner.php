@@ -22,7 +22,7 @@ final class ShellLineScanner
 
     private OpenConstructs $open;
 
-    /** Last character read: x for an escaped one or a value, '' at the start. A continued line does not change this. */
+    /** Last character: x for an escaped one or a value; '' at the start. A backslash with a line feed is ignored. */
     private string $previous = '';
 
     private bool $atWordStart = true;

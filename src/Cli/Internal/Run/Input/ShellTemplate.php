@@ -13,12 +13,12 @@ use Spindle\Command\Command;
  */
 final class ShellTemplate implements TemplateBody
 {
-    /** @var non-empty-list<list<string|QuotedPlace>> the line in pieces; -X repeats each piece that has {} */
+    /** @var non-empty-list<list<string|QuotedPlace>> the line in pieces; $repeatsWords affects the pieces with {} */
     private readonly array $pieces;
 
     /**
-     * @param bool $repeatsWords whether a word with a list, such as {}, is repeated for each value of the job (-X)
-     * @param bool $hasLists     whether a job can have several values
+     * @param bool $repeatsWords     whether a word with a list is repeated for each value of the job (-X, -N, -L)
+     * @param bool $hasSeveralValues whether a job can have several values
      *
      * @throws UsageException when a shell could run a value as code
      */
@@ -26,10 +26,10 @@ final class ShellTemplate implements TemplateBody
         string $line,
         ReplacementStrings $strings,
         private readonly bool $repeatsWords,
-        bool $hasLists,
+        bool $hasSeveralValues,
     ) {
         $parts = $strings->split($line);
-        [$quotes, $isAtArgument] = self::scan($parts, $hasLists);
+        [$quotes, $isAtArgument] = self::scan($parts, $hasSeveralValues);
         $places = [];
         foreach ($parts as $i => $part) {
             $places[] = \is_string($part) ? $part : new QuotedPlace(
@@ -102,7 +102,7 @@ final class ShellTemplate implements TemplateBody
     /**
      * @param list<string|QuotedPlace> $piece
      * @param list<string>             $values
-     * @param list<string>             $listed values that replace a list, such as {}; see {@see Replacement::isList()}
+     * @param list<string>             $listed values that replace a list; see {@see Replacement::texts()}
      */
     private static function expand(array $piece, array $values, array $listed, int $sequence, string $slot): string
     {
@@ -133,7 +133,7 @@ final class ShellTemplate implements TemplateBody
      * @return array{list<OpenQuotes>, list<bool>} for each replacement string: the quotes around it, and whether an
      *     argument begins there
      */
-    private static function scan(array $parts, bool $hasLists): array
+    private static function scan(array $parts, bool $hasSeveralValues): array
     {
         $scanner = new ShellLineScanner();
         $openQuotes = $isAtArgument = $refused = [];
@@ -149,7 +149,7 @@ final class ShellTemplate implements TemplateBody
             if ($place === 'directly after $' || !$part->isNumber()) {
                 $refused[] = [$part->text, $place];
             }
-            if ($hasLists && $part->isList() && $scanner->allowsOnlyOneValue()) {
+            if ($hasSeveralValues && $part->isList() && $scanner->allowsOnlyOneValue()) {
                 $misplacedList ??= $part->text;
             }
             $scanner->valueInserted();

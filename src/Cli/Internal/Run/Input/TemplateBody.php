@@ -29,7 +29,7 @@ interface TemplateBody
     /**
      * @param list<string> $values values of the job's records; the first $count of them were counted in earlier calls
      *
-     * @return array{int, int} bytes and words that the other values add to the command
+     * @return array{int, int} bytes and words that the values after the first $count add to the command
      */
     public function addedSize(array $values, int $count, int $sequence, string $slot): array;
 }

@@ -72,6 +72,9 @@ final class BarView
 
         return $job === null || $left < self::MIN_JOB_COLUMNS
             ? ''
-            : $prefix . TerminalText::fit($job->text(), min($left, max(self::MIN_JOB_COLUMNS, intdiv($columns, 2))));
+            : $prefix . TerminalText::fit(
+                $job->loggedCommand(),
+                min($left, max(self::MIN_JOB_COLUMNS, intdiv($columns, 2))),
+            );
     }
 }

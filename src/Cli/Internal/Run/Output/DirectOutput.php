@@ -17,7 +17,7 @@ final class DirectOutput implements ResultWriter
     public function start(InputJob $job, Command $command): Command
     {
         if ($this->printsCommand) {
-            $this->console->out("{$job->commandText()}\n");
+            $this->console->out("{$job->printedCommand()}\n");
         }
 
         return $command->withStdout(Output::Inherit)->withStderr(Output::Inherit);

@@ -39,7 +39,7 @@ final class FailureNotices
             TerminalText::escape($job->name()),
             self::how($result),
             $result->duration,
-            TerminalText::fit($job->text(), self::MAX_COMMAND_COLUMNS),
+            TerminalText::fit($job->loggedCommand(), self::MAX_COMMAND_COLUMNS),
         ));
     }
 

@@ -33,7 +33,7 @@ final class GroupedOutput implements ResultWriter
     {
         $tag = $this->tag === null ? null : new LineTag($this->tag->text($job));
         if ($this->printsCommand) {
-            $line = "{$job->commandText()}\n";
+            $line = "{$job->printedCommand()}\n";
             $this->console->out($tag?->piece($line) ?? $line);
         }
         $length = self::copy($result->stdoutStream(), $tag, $this->console->out(...));

@@ -67,7 +67,8 @@ final class JobReport
     {
         $lines = $this->slow === [] ? [] : ['spindle: slowest jobs:'];
         foreach ($this->slow as [$seconds, $job]) {
-            $lines[] = \sprintf('  %.1F s  job %d: %s', $seconds, $job->sequence, TerminalText::fit($job->text(), 200));
+            $command = TerminalText::fit($job->loggedCommand(), FailureNotices::MAX_COMMAND_COLUMNS);
+            $lines[] = \sprintf('  %.1F s  job %d: %s', $seconds, $job->sequence, $command);
         }
         if ($this->failedCount === 0) {
             return $lines;
@@ -96,7 +97,7 @@ final class JobReport
 
     private static function command(InputJob $job): string
     {
-        $text = $job->text();
+        $text = $job->loggedCommand();
 
         return \strlen($text) <= self::MAX_COMMAND_BYTES
             ? TerminalText::escape($text)

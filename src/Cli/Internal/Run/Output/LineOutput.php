@@ -29,7 +29,7 @@ final class LineOutput implements ResultWriter
         $error = new LineBuffer($tag);
         $this->buffers[$job->sequence] = [$out, $error];
         if ($this->printsCommand) {
-            $this->console->out($tag === null ? "{$job->commandText()}\n" : "{$tag}\t{$job->commandText()}\n");
+            $this->console->out($tag === null ? "{$job->printedCommand()}\n" : "{$tag}\t{$job->printedCommand()}\n");
         }
 
         return $command

@@ -283,7 +283,7 @@ final class ScreenTerminal
     {
         $mask = null;
         if (\function_exists('pcntl_sigprocmask')) {
-            pcntl_sigprocmask(\SIG_BLOCK, [self::SIGINT, self::SIGQUIT, self::SIGTSTP], $mask); // also in stty
+            pcntl_sigprocmask(\SIG_BLOCK, [self::SIGINT, self::SIGQUIT, self::SIGTSTP], $mask); // stty inherits this
         }
         try {
             return Warnings::suppressed(function () use ($arguments): ?string {

@@ -119,6 +119,6 @@ final class ScreenView
     {
         $begin = \sprintf('%11s  job %d: ', Duration::format(floor($seconds)), $job->sequence);
 
-        return $begin . TerminalText::fit($job->text(), $columns - \strlen($begin));
+        return $begin . TerminalText::fit($job->loggedCommand(), $columns - \strlen($begin));
     }
 }

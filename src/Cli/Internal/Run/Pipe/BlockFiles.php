@@ -42,7 +42,7 @@ final class BlockFiles
         register_shutdown_function($this->removeAll(...)); // for fatal errors, after which no finally block runs
     }
 
-    public static function readBy(Command $command, string $path): Command
+    public static function withInputFile(Command $command, string $path): Command
     {
         return $command->line === null
             ? Command::ofJoined('/bin/sh', '-c', self::READING_PROGRAM, 'sh', $path, ...$command->arguments)

@@ -65,15 +65,15 @@ final class BlockInputs implements JobInputs
     {
         $command = $this->insertsFileName
             ? $job->command
-            : BlockFiles::readBy($job->command, $this->files->path($job->sequence));
+            : BlockFiles::withInputFile($job->command, $this->files->path($job->sequence));
 
         return new InputJob(
             $job->sequence,
             JobValues::of(['']),
             $command,
             $job->slot,
-            text: $this->describe($job->text()),
-            shown: $this->describe($job->commandText()),
+            logged: $this->describe($job->loggedCommand()),
+            printed: $this->describe($job->printedCommand()),
             sent: $this->files->size($job->sequence),
             block: $this->names[$job->sequence] ?? null,
         );

@@ -29,8 +29,8 @@ interface RecordEnds
     public function next(string $text, int $from, int $limit, int $count): ?int;
 
     /**
-     * Returns a position. The text from $from to this position belongs to the current block, whatever input follows.
-     * The text after it is still needed to find the end of the block. Returns $from if nothing is certain.
+     * Returns a position: the text from $from to this position belongs to the current block, whatever input follows.
+     * The text after this position is needed to find the end of the block. Returns $from if no text is certain.
      *
      * @throws UsageException when a regular expression can't be applied
      */

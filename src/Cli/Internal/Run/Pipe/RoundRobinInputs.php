@@ -79,7 +79,7 @@ final class RoundRobinInputs implements JobInputs
         } catch (\Throwable $failure) {
             throw $failure;
         } finally {
-            // Also runs if the caller stops reading jobs. Then distribute() returns at once, and closes no queue.
+            // Also runs if the caller abandons jobs(). Then distribute() returns at once, and closes no queue.
             if (!$this->isComplete) {
                 $this->hasEndedEarly = $this->isComplete = true;
                 $this->closeQueues($failure);

@@ -48,7 +48,7 @@ final class TeeInputs implements JobInputs
 
     public function withInput(InputJob $job): InputJob
     {
-        return $job->withCommand(BlockFiles::readBy($job->command, $this->files->path(self::ALL)));
+        return $job->withCommand(BlockFiles::withInputFile($job->command, $this->files->path(self::ALL)));
     }
 
     public function describe(string $command): string

@@ -469,7 +469,7 @@ final class CommandTemplateTest extends TestCase
         array $words,
         ?array $expected,
     ): void {
-        $template = CommandTemplate::fromWords($words, repeatsWords: true, hasLists: true);
+        $template = CommandTemplate::fromWords($words, repeatsWords: true, hasSeveralValues: true);
 
         self::assertSame($expected !== null, $template->addsRecordsUnchanged());
         if ($expected !== null) {
@@ -564,7 +564,7 @@ final class CommandTemplateTest extends TestCase
             $this->expectException(UsageException::class);
             $this->expectExceptionMessage('after =, < or >');
         }
-        $template = CommandTemplate::fromWords([$line], hasLists: true);
+        $template = CommandTemplate::fromWords([$line], hasSeveralValues: true);
 
         self::assertStringContainsString("b 'c d'", (string) $template->command(['b', 'c d'], 1, 1)->line);
     }
@@ -592,7 +592,7 @@ final class CommandTemplateTest extends TestCase
     public function testARepeatedWordIsReadAsTheFirst(string $line, ?string $expected): void
     {
         try {
-            $template = CommandTemplate::fromWords([$line], repeatsWords: true, hasLists: true);
+            $template = CommandTemplate::fromWords([$line], repeatsWords: true, hasSeveralValues: true);
             self::assertSame($expected, $template->command(['b', 'c d'], 1, 1)->line);
         } catch (UsageException) {
             self::assertNull($expected);
@@ -626,7 +626,7 @@ final class CommandTemplateTest extends TestCase
     public function testTheCountedSizeIsThatOfTheCommand(array $words): void
     {
         foreach ([true, false] as $repeatsWords) {
-            $template = CommandTemplate::fromWords($words, repeatsWords: $repeatsWords, hasLists: true);
+            $template = CommandTemplate::fromWords($words, repeatsWords: $repeatsWords, hasSeveralValues: true);
             [$bytes, $count] = $template->baseSize(1234, 56);
             $values = [];
             foreach ([['a long value'], ['b', ''], ['c'], ["it's", 'a.b', 'd']] as $row) {

@@ -94,7 +94,7 @@ final class TextPackingTest extends TestCase
     /** @param non-empty-list<string> $words */
     private static function format(array $words): CommandTemplate
     {
-        $format = CommandTemplate::fromWords($words, hasLists: true);
+        $format = CommandTemplate::fromWords($words, hasSeveralValues: true);
         self::assertTrue($format->addsRecordsUnchanged());
 
         return $format;
