@@ -23,8 +23,8 @@ final class FinishedJobs
     private const LINE_PATTERN = '/^' . self::FIELDS . '(?<command>.*)\n$/Ds';
     private const START_BYTES = 1024; // more than the header, or the fields of a line before the command
 
-    /** Largest size of a line. The system limits a command to 6 MiB; quotes can double this size. */
-    private const MAX_LINE_BYTES = 16 << 20;
+    /** Largest size of a line. The system limits a command to 6 MiB; quotes can make it five times as long. */
+    private const MAX_LINE_BYTES = 32 << 20;
 
     /** Largest number of bytes of one read. PHP allocates this much memory for each read, also for a short line. */
     private const PIECE_BYTES = 1 << 13;

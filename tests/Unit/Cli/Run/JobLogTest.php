@@ -98,6 +98,16 @@ final class JobLogTest extends TestCase
         }
     }
 
+    public function testTheLargestCommandWithTheMostQuotesIsRead(): void
+    {
+        $command = str_repeat('x', 5 * (6 << 20)); // 6 MiB of ', each of which is logged as '"'"'
+        $path = $this->file('log', JobLog::HEADER . self::line(1, $command));
+
+        [, $finished] = JobLog::resume($path);
+
+        self::assertTrue($finished->has(1));
+    }
+
     public function testATornHeaderIsWrittenAnew(): void
     {
         for ($length = 0; $length < \strlen(JobLog::HEADER); ++$length) {
