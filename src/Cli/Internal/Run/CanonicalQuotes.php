@@ -41,7 +41,7 @@ final class CanonicalQuotes
     /** Matches the start of a word that contains a quoted character or empty quotes. */
     private const MARKED = self::START . '(?=' . self::BARE . '*+[\x01\x02])';
 
-    /** Matches the start of a command, and any number of the reserved words there, so that each word can come next. */
+    /** Matches the start of a command and zero or more of its reserved words. Another one, or a program, can follow. */
     private const COMMAND = '(?:^|(?<!\x01)[\n\0;&|()])[ \t]*+'
         . '(?:(?:for|case|select|function|coproc)[ \t]++' . self::ANY . '++[ \t\n\0]++'
         . '|(?:if|then|else|elif|fi|do|done|case|esac|while|until|for|in|function|select|time|coproc)[ \t]++'

@@ -13,7 +13,7 @@ use Spindle\Cli\Internal\UsageException;
  */
 final class FinishedJobs
 {
-    /** A page has 480 bytes, so that PHP allocates 512 bytes for it. Larger pages waste memory if jobs are missing. */
+    /** A page has 480 bytes, so that PHP allocates 512 bytes for it. Larger pages waste memory if a log lacks jobs. */
     private const JOBS_PER_PAGE = 60;
     private const ENTRY_BYTES = 8;
     private const SUCCEEDED = "\1";

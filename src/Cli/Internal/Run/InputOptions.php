@@ -37,8 +37,8 @@ final class InputOptions
     public const ESCAPES = ['\n' => "\n", '\t' => "\t", '\r' => "\r", '\0' => "\0", '\\\\' => '\\'];
 
     /**
-     * @param ReplacementStrings $strings replacement strings of the command and of options such as --results
-     * @param list<string>       $columns names of columns; empty if columns have no names
+     * @param ReplacementStrings $strings      replacement strings of the command and of options such as --results
+     * @param list<string>       $columns      names of columns; empty if columns have no names
      * @param int|null           $valuesPerRow values in each row of {@see InputSources}; null if the number can vary
      */
     private function __construct(

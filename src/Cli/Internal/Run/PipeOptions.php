@@ -89,7 +89,7 @@ final class PipeOptions
     /**
      * Returns whether jobs read blocks: with --pipe or --pipe-part, but not with --tee.
      *
-     * @throws UsageException when --pipe and --pipe-part are both given, or an option for blocks if jobs read no blocks
+     * @throws UsageException when --pipe and --pipe-part are both given, or an option needs blocks and there are none
      */
     public static function areGiven(GivenOptions $given): bool
     {

@@ -9,7 +9,7 @@ use Spindle\Command\PortableCommand;
 use Spindle\Internal\CommandTransport;
 use Spindle\Remote\JobCancelledException;
 
-/** Runs jobs on other machines. If another process cancels a job before it has an outcome, only this job fails. */
+/** Runs jobs on other machines. If another process cancels a job without an outcome, the job fails, but not the run. */
 final class QueueTransport implements CommandTransport
 {
     public function __construct(private readonly CommandTransport $transport) {}

@@ -41,7 +41,7 @@ final class ResultPaths
     public readonly ?string $root;
 
     /**
-     * @param list<string> $columns         names of columns; empty if columns have no names
+     * @param list<string> $columns      names of columns; empty if columns have no names
      * @param int|null     $valuesPerRow values in each row of {@see Input\InputSources}; null if the number can vary
      */
     public function __construct(

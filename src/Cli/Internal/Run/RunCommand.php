@@ -29,8 +29,8 @@ final class RunCommand extends Command
           Input lines come from standard input, from --arg-file, or from the arguments
           after :::.
 
-          several words   A program and its arguments; no shell reads them. The words
-                          > | < && and ; are refused.
+          several words   A program and its arguments; no shell reads them. Words such
+                          as > | < && and ; are refused.
           one word        A line for the shell if it contains white space or one of
                           | & ; < > ( ) $ ` \ " ' * ? [ ] # ~ !, else a program.
                           Inserted values are quoted automatically.

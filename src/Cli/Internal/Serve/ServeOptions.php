@@ -23,12 +23,9 @@ final class ServeOptions
     private const MIN_SECONDS = 0.1;
     private const UNITS = ['' => 1, 'K' => 1 << 10, 'M' => 1 << 20, 'G' => 1 << 30];
 
-    /**
-     * @param string       $app       path of the PHP file that returns the application
-     * @param list<string> $addresses
-     */
+    /** @param list<string> $addresses */
     private function __construct(
-        public readonly string $app,
+        public readonly string $app, // path of the PHP file that returns the application
         public readonly array $addresses,
         public readonly SupervisorOptions $supervisor,
         public readonly bool $json,

@@ -13,7 +13,7 @@ final class Packing
     private const POINTER_BYTES = 8;
 
     /**
-     * @param int|null $maxRecords   records per job; null for as many as fit; 0 for jobs of one record, without values
+     * @param int|null $maxRecords   records per job; null for as many as fit; 0 (-n 0) for one that is not inserted
      * @param int      $maxBytes     largest total size of the command's words, each with the NUL byte at its end
      * @param int      $limit        largest size that the system allows, including a pointer to each word
      * @param bool     $isSpread     whether the last records are divided among as many jobs as run at the same time

@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal\Run\Input;
 use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\TemporaryFile;
 
+/** Keeps the values of records in a temporary file, from which they can be read any number of times. */
 final class RecordSpool
 {
     private const HEADER_BYTES = 12;

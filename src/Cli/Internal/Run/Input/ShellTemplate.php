@@ -13,7 +13,7 @@ use Spindle\Command\Command;
  */
 final class ShellTemplate implements TemplateBody
 {
-    /** @var non-empty-list<list<string|QuotedPlace>> the line in pieces; $repeatsWords affects the pieces with {} */
+    /** @var non-empty-list<list<string|QuotedPlace>> the line; with $repeatsWords, each word with {} is a piece */
     private readonly array $pieces;
 
     /**

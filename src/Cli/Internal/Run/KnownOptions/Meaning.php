@@ -4,12 +4,12 @@ declare(strict_types=1);
 
 namespace Spindle\Cli\Internal\Run\KnownOptions;
 
-/** Says what `spindle run` does with an option of GNU parallel or xargs. */
+/** Compares an option of `spindle run` with the same option of GNU parallel or xargs. */
 enum Meaning: string
 {
     case Same = 'same';
 
-    /** Both tools have the option, but with a difference. The note of the option describes this difference. */
+    /** `spindle run` has the option, but with a difference. The note of the option describes this difference. */
     case Other = 'other';
 
     /** The option is accepted and has no effect, because `spindle run` always does what the option asks for. */

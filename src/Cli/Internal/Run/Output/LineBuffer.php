@@ -9,7 +9,7 @@ final class LineBuffer
     /** Largest number of bytes to keep of an incomplete line. A longer line is printed in several pieces. */
     private const MAX_BYTES = 4 << 20;
 
-    /** Maximum bytes of the tagged lines that {@see add()} returns when it gets one of the {@see parts()}. */
+    /** Maximum bytes that {@see add()} returns for one of the {@see parts()}: its lines with their tags. */
     private const MAX_TAGGED_BYTES = 16 << 20;
 
     private readonly ?LineTag $tag;

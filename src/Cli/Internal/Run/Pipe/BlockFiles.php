@@ -12,9 +12,9 @@ use Spindle\Internal\UnlinkedFile;
 use Spindle\Internal\Warnings;
 
 /**
- * Temporary files with input that jobs read: one file per block of `--pipe`, or one file for all jobs of `--tee`. The
- * file of a block is kept until the job of this block has ended, because a retry reads the file again. If this process
- * is killed, a launcher finds the files by the prefix of {@see UnlinkedFile} and removes them.
+ * Temporary files with input that jobs read: one file per block of `--pipe`, or one file for all jobs of `--tee`.
+ * Without --round-robin, the file of a block is kept until its job has ended, because a retry reads the file again. If
+ * this process is killed, a launcher finds the files by the prefix of {@see UnlinkedFile} and removes them.
  */
 final class BlockFiles
 {

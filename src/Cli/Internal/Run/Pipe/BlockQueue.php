@@ -8,6 +8,7 @@ use Spindle\Cli\Internal\OutputFailedException;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Internal\Async\Condition;
 
+/** Keeps the blocks that a job of --round-robin has not read. */
 final class BlockQueue
 {
     /** A queue that holds at least this number of bytes gets no further block. */

@@ -33,7 +33,7 @@ final class BlockSplitter
      * @param int  $blockBytes maximum bytes of a block; this maximum grows when a record or a group is longer
      * @param int  $groupSize  number of records that stay together (a group); 0 if a block may end after any record
      * @param bool $isOneGroup true for one group in each block; false for as many groups as fit into $blockBytes
-     * @param int  $pieceBytes minimum bytes of a block that is yielded in pieces, if $ends can find where to cut
+     * @param int  $pieceBytes a longer block is yielded in pieces of about this size, if $ends can find where to cut
      */
     public function __construct(
         private readonly RecordEnds $ends,

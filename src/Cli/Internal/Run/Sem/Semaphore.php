@@ -20,7 +20,7 @@ final class Semaphore
     /** Umask for new files: only the owner has access. The caller's umask could deny access even to the owner. */
     private const UMASK = 0o077;
 
-    private const PRIVATE_FOLDER = 0o040700;
+    private const PRIVATE_FOLDER = 0o040700; // st_mode of a folder with mode 0700
 
     /** A new folder can inherit this bit from its parent. The bit is ignored, because it gives no access: inode(7). */
     private const S_ISGID = 0o2000;
