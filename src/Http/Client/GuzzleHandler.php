@@ -39,7 +39,7 @@ use function Amp\async;
  *     new GuzzleHttp\Client(['handler' => GuzzleHttp\HandlerStack::create(new GuzzleHandler())])
  *
  * A call that waits, such as `get()` or `wait()`, suspends only the calling fiber. The handler needs guzzlehttp/guzzle
- * 7.9 or newer. docs/how-to/call-http.md lists the options that work differently here than in Guzzle's own handlers.
+ * 7.9 or newer. docs/reference/http-client.md lists the options that differ from those of Guzzle's own handlers.
  */
 final class GuzzleHandler
 {

@@ -37,7 +37,7 @@ use Symfony\Contracts\Service\ResetInterface;
 /**
  * Implements Symfony's HttpClientInterface with an {@see HttpClient}. A call that waits, such as `getContent()`,
  * suspends only the calling fiber. Needs symfony/http-client 6.4 (6.4.16 or newer), or 7.2 or newer.
- * docs/how-to/call-http.md lists the options that differ from those of Symfony's own clients.
+ * docs/reference/http-client.md lists the options that differ from those of Symfony's own clients.
  * `RequestOptions::$maxBodyBytes` limits only `getContent()` and `toArray()`. So the limit has no effect on decorators
  * that read the responses of this client with `stream()`, such as RetryableHttpClient.
  */
