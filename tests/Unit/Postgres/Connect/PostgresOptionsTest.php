@@ -233,7 +233,7 @@ final class PostgresOptionsTest extends TestCase
     {
         $variables = (new \ReflectionClassConstant(Keywords::class, 'ENVIRONMENT_VARIABLES'))->getValue();
         self::assertIsArray($variables);
-        $page = (string) file_get_contents(\dirname(__DIR__, 4) . '/docs/how-to/query-postgres.md');
+        $page = (string) file_get_contents(\dirname(__DIR__, 4) . '/docs/reference/postgresql.md');
         $docblock = (string) (new \ReflectionMethod(PostgresOptions::class, 'fromDsn'))->getDocComment();
         foreach ([$page, $docblock] as $text) {
             self::assertSame(1, preg_match('~PGHOST\W+PGHOSTADDR.*? and `?PG[A-Z_]+~s', $text, $list));
