@@ -15,11 +15,15 @@ use Spindle\Internal\NumberRange;
  */
 final class RetryPolicy
 {
+    /** @var bool|list<int> */
+    public readonly bool|array $onExit;
+
     private readonly Backoff $backoff;
 
     /**
      * @param int             $retries    maximum number of retries; 0 for none
-     * @param bool|list<int>  $onExit     exit codes that are retried: true for all but 0, false for none, or a list
+     * @param bool|int|list<int> $onExit exit codes that are retried: true for all but 0, false for none, or some of
+     *                                    the codes from 1 to 255
      * @param bool            $onSignal   whether to retry a command that a signal has killed
      * @param bool            $onTimeout  whether to retry after a timeout or an idle timeout
      * @param float           $delay      seconds before the first retry; 0 for no pause before any retry
@@ -28,11 +32,11 @@ final class RetryPolicy
      * @param float $jitter largest share of a delay that is subtracted at random: from 0 (nothing) to 1 (the whole
      * delay)
      *
-     * @throws \ValueError when a number is out of its range
+     * @throws \ValueError when a number is out of its range, or an exit code is not a whole number
      */
     public function __construct(
         public readonly int $retries,
-        public readonly bool|array $onExit = true,
+        bool|int|array $onExit = true,
         public readonly bool $onSignal = true,
         public readonly bool $onTimeout = true,
         public readonly float $delay = 0.1,
@@ -41,6 +45,15 @@ final class RetryPolicy
         public readonly float $jitter = 0.5,
     ) {
         NumberRange::checkCount('The number of retries', $retries, 0);
+        $codes = \is_int($onExit) ? [$onExit] : $onExit;
+        foreach (\is_array($codes) ? $codes : [] as $code) {
+            if (!\in_array($code, range(1, 255), true)) {
+                $given = var_export($code, true);
+
+                throw new \ValueError("The exit codes of onExit must be whole numbers from 1 to 255, not {$given}");
+            }
+        }
+        $this->onExit = $codes;
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 

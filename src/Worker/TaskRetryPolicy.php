@@ -16,32 +16,41 @@ final class TaskRetryPolicy
     /** A task that has ended this many workers is not retried again, because it would probably end the next one. */
     private const MAX_CRASHES = 2;
 
+    /** @var bool|list<class-string<\Throwable>> */
+    public readonly bool|array $onThrow;
+
     private readonly Backoff $backoff;
 
     /**
      * @param int                                 $retries   maximum retries of a task; 0 for none
      * @param bool                                $onCrash   whether to retry a task whose worker crashed; at most once
      * @param bool                                $onTimeout whether to retry a task that exceeded its time limit
-     * @param bool|list<class-string<\Throwable>> $onThrow   whether to retry after an exception, or after which types
+     * @param bool|class-string<\Throwable>|list<class-string<\Throwable>> $onThrow whether to retry after an exception,
+     *                                                       or after which types
      * @param float                               $delay     seconds before the first retry; 0 for no delays
      * @param float                               $factor    factor by which the delay grows with each retry
      * @param float                               $maxDelay  largest delay in seconds
      * @param float                               $jitter    largest share of a delay that is subtracted at random. With
      *                                                       0.5, a pause lasts 50 to 100 % of the delay
      *
-     * @throws \ValueError when a number is out of its range
+     * @throws \ValueError when a number is out of its range, or a type is not a string
      */
     public function __construct(
         public readonly int $retries,
         public readonly bool $onCrash = true,
         public readonly bool $onTimeout = true,
-        public readonly bool|array $onThrow = true,
+        bool|string|array $onThrow = true,
         public readonly float $delay = 0.1,
         public readonly float $factor = 2.0,
         public readonly float $maxDelay = 60.0,
         public readonly float $jitter = 0.5,
     ) {
         NumberRange::checkCount('The number of retries', $retries, 0);
+        $types = \is_string($onThrow) ? [$onThrow] : $onThrow;
+        if (\is_array($types) && array_filter($types, \is_string(...)) !== $types) {
+            throw new \ValueError('A list of onThrow must have names of classes, such as RuntimeException::class');
+        }
+        $this->onThrow = $types;
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
 

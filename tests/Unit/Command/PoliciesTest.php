@@ -32,6 +32,8 @@ final class PoliciesTest extends TestCase
         yield 'a failure that is not to be retried' => [new RetryPolicy(2, onExit: false), $failure, false];
         yield 'an exit code of those named' => [new RetryPolicy(2, onExit: [2, 3]), $failure, true];
         yield 'an exit code of no interest' => [new RetryPolicy(2, onExit: [2, 4]), $failure, false];
+        yield 'the only exit code that is retried' => [new RetryPolicy(2, onExit: 3), $failure, true];
+        yield 'another exit code than the only one' => [new RetryPolicy(2, onExit: 4), $failure, false];
         yield 'a signal' => [$policy, $signal, true];
         yield 'a signal that is not to be retried' => [new RetryPolicy(2, onSignal: false), $signal, false];
         yield 'a timeout' => [$policy, $timeout, true];
@@ -157,6 +159,11 @@ final class PoliciesTest extends TestCase
         yield 'more lookahead than can be counted' => [static fn() => new CommandPoolOptions(lookahead: \PHP_INT_MAX)];
         yield 'a delay that never ends' => [static fn() => new RetryPolicy(1, delay: \INF)];
         yield 'a limit of delays that no clock reaches' => [static fn() => new RetryPolicy(1, maxDelay: 1e30)];
+        foreach ([0, -1, 256, '75', 75.0] as $code) {
+            yield 'the exit code ' . var_export($code, true) => [
+                static fn() => new RetryPolicy(1, onExit: [75, $code]), // @phpstan-ignore argument.type
+            ];
+        }
         yield 'a factor that is no number' => [static fn() => new RetryPolicy(1, factor: \NAN)];
         yield 'a pool that is resized to nothing' => [static fn() => (new CommandPool(1))->resize(0)];
     }

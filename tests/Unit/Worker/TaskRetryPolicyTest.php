@@ -49,8 +49,17 @@ final class TaskRetryPolicyTest extends TestCase
             0,
             false,
         ];
+        yield 'the only exception' => [new TaskRetryPolicy(9, onThrow: \LogicException::class), $threw, 1, 0, true];
+        yield 'not the only exception' => [new TaskRetryPolicy(9, onThrow: \TypeError::class), $threw, 1, 0, false];
         yield 'an exception of no list' => [new TaskRetryPolicy(9, onThrow: []), $threw, 1, 0, false];
         yield 'a crash, whatever the list' => [new TaskRetryPolicy(9, onThrow: []), $crashed, 1, 1, true];
+    }
+
+    public function testATypeThatIsNoStringIsRefused(): void
+    {
+        $this->expectException(\ValueError::class);
+        $this->expectExceptionMessage('A list of onThrow must have names of classes');
+        new TaskRetryPolicy(1, onThrow: [new \DomainException()]); // @phpstan-ignore argument.type
     }
 
     #[DataProvider('decisions')]
