@@ -870,7 +870,8 @@ final class WorkTest extends TestCase
         $reasons = array_map(strval(...), array_column($broker->listJobs($queue, JobStatus::Dead, 10), 'reason'));
         sort($reasons);
         $name = 'closure at ' . __FILE__ . ":{$line}: The task called exit(4)";
-        self::assertSame(self::class . '::neverEnd(): the task exceeded its time limit', $reasons[0]);
+        $limit = 'the task exceeded its limit of 0.5 s (RemoteOptions::$timeout)';
+        self::assertSame(self::class . "::neverEnd(): {$limit}", $reasons[0]);
         self::assertStringStartsWith(self::class . '::returnMuch(): The result of the job much has 1001', $reasons[1]);
         self::assertStringStartsWith(self::class . '::returnStream(): The result is an open', $reasons[2]);
         $thrown = self::class . '::throwNoDisk(): RuntimeException: no disk (' . __FILE__ . ':';

@@ -215,7 +215,7 @@ final class SettlementFactory
                     $job->body->timeout,
                 ),
                 $job->body->retryPolicy->maxAttempts,
-                $job->body->named('the task exceeded its time limit'),
+                $job->body->named("the task exceeded its limit of {$job->body->timeout} s (RemoteOptions::\$timeout)"),
             ),
             $failure instanceof ResultTooLargeException => $this->ofLargeResult($job, $failure),
             $failure instanceof UnserializableException

@@ -124,7 +124,8 @@ final class OriginPool
             if ($place === null && !$options->waitsInQueue && $this->waitingCount >= $this->options->maxWaiting) {
                 throw ConnectFailedException::of(
                     $request,
-                    "{$this->waitingCount} requests already wait for a connection (HttpClientOptions::\$maxWaiting)",
+                    "{$this->waitingCount} requests already wait for a connection (HttpClientOptions::\$maxWaiting, or "
+                        . 'RequestOptions::$waitsInQueue)',
                 );
             }
             $limit = $this->options->acquireTimeout;

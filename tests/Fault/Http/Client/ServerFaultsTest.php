@@ -945,7 +945,10 @@ final class ServerFaultsTest extends TestCase
         delay(0);
         $third = self::failure(fn() => $this->client()->get($this->url()));
 
-        self::assertStringContainsString('already wait for a connection', $third->getMessage());
+        self::assertStringContainsString(
+            'already wait for a connection (HttpClientOptions::$maxWaiting, or RequestOptions::$waitsInQueue)',
+            $third->getMessage(),
+        );
         self::assertInstanceOf(ConnectFailedException::class, $third);
         self::assertStringEndsWith(
             'no connection was free within 0.1 s (HttpClientOptions::$acquireTimeout)',
