@@ -325,6 +325,62 @@ final class ServeReloadTest extends ServeTestCase
         self::assertSame('old', $this->get('/', "unix://{$this->path('socket')}")->body);
     }
 
+    public function testAReloadIsRefusedAfterSpindleWasReplaced(): void
+    {
+        (new Process(['cp', '-R', \dirname(__DIR__, 3) . '/src', $this->path('src')]))->mustRun();
+        $app = 'return static fn($request) => Spindle\Http\Response::text("old" . getmypid());';
+        $server = $this->serve($app, ['--processes', '1'], ['-d', "auto_prepend_file={$this->loader()}"]);
+        $response = $this->get()->body;
+        $file = $this->path('src/Http/SupervisorOptions.php');
+        file_put_contents($file, str_replace('maxRequests', 'requestLimit', (string) file_get_contents($file)));
+        $this->app('return static fn($request) => Spindle\Http\Response::text("new");');
+        $server->signal(\SIGHUP);
+
+        $this->awaitLogged(
+            " The reload failed, and the old processes continue: {$file} was replaced or removed."
+                . " A reload can't replace code of Spindle. Restart this server",
+        );
+        self::assertSame($response, $this->get()->body);
+    }
+
+    public function testAReloadWarnsOfOtherFilesThatTheServerHasLoaded(): void
+    {
+        mkdir($this->path('src'));
+        $loader = $this->loader();
+        $server = $this->serve(
+            'return static fn($request) => Spindle\Http\Response::text(VERSION_OF_LOADER);',
+            ['--processes', '2'],
+            ['-d', "auto_prepend_file={$loader}"],
+        );
+        touch($loader, time() - 100);
+        $server->signal(\SIGHUP);
+        $this->awaitLogged(' Reloaded');
+        self::assertStringNotContainsString($loader, $server->getErrorOutput());
+
+        file_put_contents($loader, strtr((string) file_get_contents($loader), ['first' => 'second']));
+        $server->signal(\SIGHUP);
+        $this->awaitLogged(' Reloaded', 2);
+
+        $warning = " warning {$loader} was replaced or removed, but new processes use the version that this server has"
+            . ' loaded. Other new code may not work with it. Restart this server';
+        self::assertSame(1, substr_count($server->getErrorOutput(), $warning), $server->getErrorOutput());
+        self::assertSame('first', $this->get()->body);
+    }
+
+    /** Returns a file that makes PHP load the classes of Spindle from the folder src of this test. */
+    private function loader(): string
+    {
+        return $this->file('loader.php', \sprintf(<<<'PHP'
+            <?php
+            const VERSION_OF_LOADER = 'first';
+            require_once %s;
+            spl_autoload_register(static function (string $class): void {
+                $file = __DIR__ . '/src' . strtr(substr($class, strlen('Spindle')), '\\', '/') . '.php';
+                str_starts_with($class, 'Spindle\\') && is_file($file) && require $file;
+            }, prepend: true);
+            PHP, var_export(\dirname(__DIR__, 3) . '/vendor/autoload.php', true)));
+    }
+
     public function testAReloadThatFailsHalfwayReportsHowManyProcessesRunTheNewCode(): void
     {
         $this->serve('return static fn($request) => Spindle\Http\Response::text("old");', ['--processes', '3']);

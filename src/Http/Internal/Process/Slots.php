@@ -27,6 +27,7 @@ final class Slots
     private array $outdated = [];
 
     private readonly RepeatedWarnings $warnings;
+    private readonly LoadedCode $code;
 
     /** @param list<Slot> $slots */
     public function __construct(
@@ -41,6 +42,7 @@ final class Slots
         $this->startBackoff = new Backoff(0.2, 2.0, 30.0, 0.2);
         $this->earlyEndBackoff = new Backoff(0.1, 2.0, 1.0, 0.2);
         $this->warnings = new RepeatedWarnings();
+        $this->code = new LoadedCode();
     }
 
     /**
@@ -83,6 +85,15 @@ final class Slots
     /** @param string $details appended to the log entry */
     public function reload(string $details): void
     {
+        $changed = $this->code->changed(\dirname(__DIR__, 3) . '/');
+        if ($changed !== null) {
+            $this->logger->error(
+                "The reload failed, and the old processes continue: {$changed} was replaced or removed. A reload can't"
+                    . ' replace code of Spindle. Restart this server',
+            );
+
+            return;
+        }
         $this->logger->info(
             ($this->replacements->isReloading ? 'Reloading again, instead of the reload in progress' : 'Reloading')
                 . $details,
@@ -191,6 +202,13 @@ final class Slots
     /** @return Child|string the started process, or the reason why it could not be started */
     private function start(Slot $slot): Child|string
     {
+        $changed = $this->starting ? null : $this->code->changed();
+        if ($changed !== null && $this->warnings->isNew($changed)) {
+            $this->logger->warning(
+                "{$changed} was replaced or removed, but new processes use the version that this server has loaded."
+                    . ' Other new code may not work with it. Restart this server',
+            );
+        }
         try {
             $child = $this->children->fork($slot);
             $child->startWithin($this->options->startTimeout);
