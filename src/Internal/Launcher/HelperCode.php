@@ -59,7 +59,7 @@ final class HelperCode
     /**
      * @param self::LAUNCHER|self::WORKER $paths
      *
-     * @return string|null null if readable files can't be opened, because this process has no free descriptor
+     * @return string|null null if files can't be opened, because no descriptor is free, or due to open_basedir
      */
     private static function hash(array $paths): ?string
     {
@@ -68,7 +68,8 @@ final class HelperCode
             foreach (self::filesOf(\dirname(__DIR__, 2) . "/{$path}") as $file) {
                 $code = Files::read($file);
                 $isUnread = static fn(): bool => ($code === false || is_dir($file)) && is_readable($file);
-                if ((string) $code === '' && Warnings::suppressed($isUnread)) {
+                $mayBeHidden = (string) \ini_get('open_basedir') !== '';
+                if ((string) $code === '' && ($mayBeHidden || Warnings::suppressed($isUnread))) {
                     return null;
                 }
                 hash_update($context, "{$code}\0");

@@ -29,7 +29,8 @@ final class InheritedState
     {
         clearstatcache();
         $directory = getcwd();
-        if ($directory === false || !is_dir($directory)) {
+        $isHidden = (string) \ini_get('open_basedir') !== ''; // is_dir() returns false for hidden directories, too
+        if ($directory === false || (!$isHidden && !is_dir($directory))) {
             throw WorkerStartException::impossible(
                 'the working directory of this process no longer exists. Change to another one with chdir()',
             );

@@ -6,6 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Composer\Autoload\ClassLoader;
 use Spindle\Internal\Launcher\ProcessCredentials;
+use Spindle\Internal\Warnings;
 use Spindle\Worker\WorkerStartException;
 
 /**
@@ -109,7 +110,10 @@ final class WorkerGroup implements ContextEvents
             array_keys(self::registeredAutoloaders()),
         );
 
-        return array_values(array_filter($files, is_file(...)));
+        $loaded = array_flip(get_included_files()); // open_basedir may hide these files from is_file()
+        $exists = static fn(string $file): bool => isset($loaded[$file]) || is_file($file);
+
+        return Warnings::suppressed(static fn(): array => array_values(array_filter($files, $exists)));
     }
 
     /** @return array<string, ClassLoader> by vendor directory */

@@ -5,10 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Tests\Integration\Worker;
 
 use PHPUnit\Framework\TestCase;
+use Spindle\Command\Command;
+use Spindle\Command\CommandPool;
+use Spindle\Tests\Host;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Worker\WorkerContext;
+use Spindle\Worker\WorkerPool;
+use Spindle\Worker\WorkerPoolOptions;
 use Symfony\Component\Process\Process;
 
-/** Tests that the PHP of a worker reads the same php.ini files as the caller. */
+/** Tests that the PHP of a worker reads the same php.ini files as the caller, and pools with open_basedir. */
 final class PhpConfigurationTest extends TestCase
 {
     use OwnDirectory;
@@ -35,5 +41,50 @@ final class PhpConfigurationTest extends TestCase
         $process->mustRun();
 
         self::assertSame(["[\"{$ini}\",false]", ''], [$process->getOutput(), $process->getErrorOutput()]);
+    }
+
+    public function testWorkersStartInADirectoryThatOpenBasedirHides(): void
+    {
+        $directories = implode(':', [\dirname(\PHP_BINARY), \dirname(__DIR__, 3), sys_get_temp_dir()]);
+        $within = ['/bin/sh', '-c', 'cd / && exec "$@"', 'sh'];
+
+        $options = ['-d', "open_basedir={$directories}"];
+        $run = self::class . '::directories';
+        self::assertSame(['/', '/', ''], Host::call($run, ['', ''], $within, options: $options));
+    }
+
+    public function testFilesThatOpenBasedirHidesHaveNotChanged(): void
+    {
+        $directories = implode(':', [\dirname(\PHP_BINARY), sys_get_temp_dir()]);
+        $folder = \dirname(__DIR__, 3);
+
+        self::assertSame(
+            [$folder, $folder, "{$folder}\n"],
+            Host::call(self::class . '::directories', [$directories, 'pwd'], ['/usr/bin/env', '--chdir', $folder]),
+        );
+    }
+
+    /**
+     * @param string $directories value of open_basedir after the first task of each pool; '' to leave it unchanged
+     * @param string $command program to run in a pool; '' for none
+     *
+     * @return list<mixed> working directories of workers, and the command's output
+     */
+    public static function directories(string $directories, string $command): array
+    {
+        set_error_handler(static fn(int $level, string $message): never => throw new \ErrorException($message));
+        $pools = [];
+        foreach ([WorkerContext::Process, WorkerContext::Fork] as $context) {
+            $pools[] = $pool = new WorkerPool(1, options: new WorkerPoolOptions(context: $context, maxTasks: 1));
+            $directories === '' ? null : $pool->submit('getcwd')->await();
+        }
+        $commands = new CommandPool(1);
+        if ($directories !== '') {
+            $commands->execute(Command::of('true'));
+            ini_set('open_basedir', $directories);
+        }
+        $run = static fn(WorkerPool $pool): mixed => $pool->submit('getcwd')->await();
+
+        return [...array_map($run, $pools), $command === '' ? '' : $commands->execute(Command::of($command))->stdout()];
     }
 }
