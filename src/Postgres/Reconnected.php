@@ -10,7 +10,7 @@ final readonly class Reconnected
     /**
      * @param \DateTimeImmutable $since time by this machine's clock. Notifications sent after this time may be lost.
      *     The time is up to about 1 s before the last bytes arrived from the server. It is earlier if the event loop
-     *     was blocked, or if your loop was so slow that notifications waited at the server
+     *     was blocked, the clock was changed, or your loop was so slow that notifications waited at the server
      * @param \Throwable $reason why the connection was lost
      */
     public function __construct(public \DateTimeImmutable $since, public \Throwable $reason) {}

@@ -72,6 +72,13 @@ final class Listening
 
     private int $pauseCount = 0;
 
+    /** Clock minus hrtime() in seconds before the last bytes arrived; hrtime() stops while the machine is suspended. */
+    private float $clockOffset = 0.0;
+
+    private float $lastClockOffset = 0.0;
+
+    private int $clockOffsetUntil = 0;
+
     private int $openedAt = 0;
 
     /** Number of attempts to replace a session since the last session that lived longer than {@see MAX_PAUSE}. */
@@ -174,6 +181,7 @@ final class Listening
     {
         $this->session = $session = $this->sessionFactory->open($this->cancellation);
         $this->openedAt = $this->channels->takenSince = hrtime(true);
+        $this->lastClockOffset = self::clockOffset();
         $weak = \WeakReference::create($this);
         $session->pipeline->listen(static fn(Notification $notification, int $completeUntil)
             => $weak->get()?->add($notification, $completeUntil));
@@ -266,6 +274,8 @@ final class Listening
         $read = static function (self $self) use ($seconds, $session, $pid): void {
             if ($self->session === $session && $session->isOpen() && $pid === getmypid()) {
                 $session->pipeline->receive();
+                $self->noteClockOffset($session);
+                $self->lastClockOffset = self::clockOffset();
                 $self->readEvery($seconds, $session);
             }
         };
@@ -359,10 +369,25 @@ final class Listening
     {
         if ($session === $this->session) {
             // If the event loop was blocked, the connection may have been lost long ago, just after the last bytes.
-            $ago = (hrtime(true) - ($this->workedAt ?? $session->pipeline->completeUntil)) / 1e9;
-            $since = new \DateTimeImmutable(\sprintf('@%.6F', microtime(true) - $ago));
+            $this->noteClockOffset($session);
+            $time = ($this->workedAt ?? $session->pipeline->completeUntil) / 1e9;
+            $time += min($this->clockOffset, self::clockOffset());
+            $since = new \DateTimeImmutable(\sprintf('@%.6F', $time));
             $this->reconnected = new Reconnected($since, $reason ?? ConnectionLostException::while('it was closed'));
             $this->changed->notify();
         }
+    }
+
+    private function noteClockOffset(PipelinedSession $session): void
+    {
+        if ($this->clockOffsetUntil !== $session->pipeline->completeUntil) {
+            $this->clockOffsetUntil = $session->pipeline->completeUntil;
+            $this->clockOffset = $this->lastClockOffset;
+        }
+    }
+
+    private static function clockOffset(): float
+    {
+        return microtime(true) - hrtime(true) / 1e9;
     }
 }
