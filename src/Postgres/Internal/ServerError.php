@@ -224,10 +224,16 @@ final readonly class ServerError
         if (preg_match(self::PARAMETER_PATTERN, $this->field('W') ?? '', $match) !== 1) {
             return $message;
         }
-        $isJson = $this->sqlState() === '22P02' && str_starts_with($this->field('R') ?? '', 'json_');
+        $routine = $this->field('R') ?? '';
+        $what = str_contains($message, $match[1]) ? $message : "{$message} in the parameter {$match[1]}";
 
-        return (str_contains($message, $match[1]) ? $message : "{$message} in the parameter {$match[1]}")
-            . ($isJson ? '. A string must be JSON already. Pass an array or a result of json_encode()' : '');
+        return $what . match (true) {
+            $this->sqlState() === '22P02' && str_starts_with($routine, 'json_')
+                => '. A string must be JSON already. Pass an array or a result of json_encode()',
+            $routine === 'DateTimeParseError'
+                => ". Pass a DateTimeImmutable or a DateInterval, or write to_timestamp({$match[1]}) for a Unix time",
+            default => '',
+        };
     }
 
     /** Hides quoted text in errors of SQLSTATE class 22, because the text may be a changed or shortened value. */

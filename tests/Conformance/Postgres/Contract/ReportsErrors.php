@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Conformance\Postgres\Contract;
 
+use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Postgres\CheckViolationException;
 use Spindle\Postgres\ExclusionViolationException;
 use Spindle\Postgres\ForeignKeyViolationException;
@@ -289,6 +290,25 @@ trait ReportsErrors
                 static fn(PostgresLink $link) => $link->query("SELECT 'hello'::jsonb, \$1::int", [1]),
             )->getMessage(),
         );
+    }
+
+    #[TestWith(['timestamptz', 1_800_000_000, '22008'])]
+    #[TestWith(['timestamp', 'tomorrow at noon', '22007'])]
+    #[TestWith(['date', '31.31.2026', '22008'])]
+    #[TestWith(['interval', 'long', '22007'])]
+    public function testAValueThatIsNoTimeIsReportedWithTheRemedy(string $type, int|string $value, string $state): void
+    {
+        $message = self::refused(
+            QueryException::class,
+            $this->link(),
+            static fn(PostgresLink $link) => $link->query("SELECT \$1::{$type}", [$value]),
+        )->getMessage();
+
+        self::assertStringContainsString(
+            'Pass a DateTimeImmutable or a DateInterval, or write to_timestamp($1) for a Unix time',
+            $message,
+        );
+        self::assertStringContainsString("(SQLSTATE {$state})", $message);
     }
 
     public function testParameterValuesInMessagesOfFunctionsAreHiddenInAnyForm(): void
