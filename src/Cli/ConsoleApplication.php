@@ -19,6 +19,7 @@ use Spindle\Cli\Internal\TerminalText;
 use Spindle\Cli\Internal\UsageException;
 use Spindle\Cli\Internal\Work\WorkCommand;
 use Spindle\Internal\FileSizeLimit;
+use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\Internal\PhpSettings;
 use Spindle\LauncherException;
 use Spindle\Remote\BrokerRefusedException;
@@ -39,7 +40,7 @@ use Symfony\Component\Console\Output\OutputInterface;
 final class ConsoleApplication extends Application
 {
     /** Version of Spindle, as in the newest section of CHANGELOG.md. */
-    public const VERSION = '0.1.0';
+    public const VERSION = LauncherProtocol::VERSION;
 
     /** Environment variables that Symfony changes before doRun(). doRun() restores them, because jobs inherit them. */
     private const SYMFONY_VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];

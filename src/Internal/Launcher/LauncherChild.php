@@ -91,7 +91,7 @@ final class LauncherChild
             PhpBinary::find($php), ...PhpBinary::options(),
             // PHP keeps the file of a main script open, and commands would inherit the descriptor. So -r runs main.php.
             '-r', PhpBinary::requiring(__DIR__ . '/Process/main.php'), '--',
-            $token, (string) getmypid(), $startMethod, $temporaryFilePrefix,
+            $token, (string) getmypid(), $startMethod, $temporaryFilePrefix, LauncherProtocol::VERSION,
         ];
         $child = Warnings::suppressed(static function () use ($token, $command): self {
             $failure = HelperCode::failure(HelperCode::LAUNCHER);

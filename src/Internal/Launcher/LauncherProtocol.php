@@ -15,6 +15,9 @@ namespace Spindle\Internal\Launcher;
  */
 final class LauncherProtocol
 {
+    /** Version of Spindle. A launcher accepts only a pool of the same version. */
+    public const VERSION = '0.1.0';
+
     public const HEADER_BYTES = 9;
 
     // Pool to launcher.

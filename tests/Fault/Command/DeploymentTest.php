@@ -6,14 +6,18 @@ namespace Spindle\Tests\Fault\Command;
 
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
+use Spindle\Cli\ConsoleApplication;
 use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
+use Spindle\Internal\Launcher\LauncherProtocol;
 use Spindle\LauncherException;
 use Spindle\Tests\EndsInTime;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Processes;
+use Spindle\Worker\WorkerPool;
+use Spindle\Worker\WorkerStartException;
 use Symfony\Component\Process\Process;
 
 /** Spindle's source files are replaced while a pool lives. */
@@ -73,8 +77,40 @@ final class DeploymentTest extends TestCase
         self::assertStringStartsWith('spindle: Error: Class "Spindle', $process->getErrorOutput());
     }
 
-    /** @return list<string> */
-    public static function deploy(string $source, string $how): array
+    /** A web server's OPcache may keep the previous version, so that a pool is created after the deployment. */
+    public function testALauncherOfAnotherVersionIsRefused(): void
+    {
+        (new Process(['cp', '-R', \dirname(__DIR__, 3) . '/src', $this->path('src')]))->mustRun();
+        $messages = Host::call(self::class . '::update', [$this->path('src')]);
+
+        $expected = "the pool's process has loaded Spindle " . ConsoleApplication::VERSION
+            . ', but the files on disk are of Spindle 99.9.9, as after a deployment. Restart the process';
+        self::assertIsArray($messages);
+        self::assertCount(2, $messages);
+        foreach ($messages as $message) {
+            self::assertIsString($message);
+            self::assertStringContainsString($expected, $message);
+        }
+    }
+
+    /** @return list<string> failures of a command and of a task */
+    public static function update(string $source): array
+    {
+        self::load($source);
+        $file = "{$source}/Internal/Launcher/LauncherProtocol.php";
+        $version = LauncherProtocol::VERSION;
+        file_put_contents($file, str_replace($version, '99.9.9', (string) file_get_contents($file)));
+        try {
+            $result = (new WorkerPool(1))->submit('getmypid')->await();
+        } catch (WorkerStartException $exception) {
+            $result = $exception->getMessage();
+        }
+
+        return [self::outcome(new CommandPool(1)), (string) $result];
+    }
+
+    /** Loads the classes of Spindle from the copy. */
+    private static function load(string $source): void
     {
         spl_autoload_register(static function (string $class) use ($source): void {
             $file = $source . strtr(substr($class, \strlen('Spindle')), '\\', '/') . '.php';
@@ -82,6 +118,12 @@ final class DeploymentTest extends TestCase
                 require $file;
             }
         }, prepend: true);
+    }
+
+    /** @return list<string> */
+    public static function deploy(string $source, string $how): array
+    {
+        self::load($source);
         $pool = new CommandPool(1);
         $pool->execute(Command::of('true'));
         $protocol = "{$source}/Internal/Launcher/LauncherProtocol.php";

@@ -6,7 +6,7 @@ declare(strict_types=1);
  * The launcher: a process that starts and watches the commands of one pool. It exits after the pool has ended.
  *
  * - Arguments: the token of this launcher, the pid of the pool's process, the start method (auto, posix_spawn or
- *   proc_open), and the path prefix of the temporary files that the pool's process creates.
+ *   proc_open), the path prefix of the temporary files that the pool's process creates, and the pool's version.
  * - Descriptors: frames from the pool (0), frames to the pool (1), and the standard error (2) and standard output (3)
  *   of the pool's process.
  */
@@ -41,7 +41,7 @@ set_error_handler(static function (int $level, string $message, string $file, in
 });
 
 /** @var non-empty-list<string> $argv */
-[, $token, $pool, $startMethod, $temporaryFilePrefix] = $argv;
+[, $token, $pool, $startMethod, $temporaryFilePrefix, $version] = $argv + [5 => ''];
 
 $backend = static function (JobScheduler $scheduler) use ($token, $pool, $startMethod): Backend {
     if ($startMethod !== 'proc_open' && extension_loaded('FFI')) {
@@ -65,6 +65,13 @@ $backend = static function (JobScheduler $scheduler) use ($token, $pool, $startM
 };
 
 try {
+    if ($version !== LauncherProtocol::VERSION) {
+        throw new RuntimeException(
+            "the pool's process has loaded Spindle {$version}, but the files on disk are of Spindle "
+                . LauncherProtocol::VERSION
+                . ', as after a deployment. Restart the process, or PHP-FPM',
+        );
+    }
     $scheduler = new JobScheduler($backend, $token);
     $scheduler->run();
     Leftovers::remove((int) $pool, $temporaryFilePrefix);
