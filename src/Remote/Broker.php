@@ -234,7 +234,8 @@ interface Broker
      *
      * @return int|null number of stored items that no reader has taken. Null if no more items are wanted: the claim
      *                  has ended, the job was cancelled, {@see stopTakingItems()} was called, or all mailboxes that
-     *                  listened for the items have been disconnected for 10 seconds
+     *                  listened for the items have been disconnected for 10 seconds. The mailbox of a job whose id
+     *                  begins with the mailbox's name counts as listening from the beginning
      *
      * @throws LeaseLostException
      * @throws BrokerException

@@ -47,4 +47,12 @@ final class MemoryJob
         public readonly string $key,
         public array $mailboxes,
     ) {}
+
+    /** Returns whether only the process that has submitted the job knows the id, which begins with its mailbox. */
+    public function isPrivate(): bool
+    {
+        $isOwn = fn(string $mailbox): bool => $mailbox !== '' && str_starts_with($this->id, $mailbox);
+
+        return array_filter($this->mailboxes, $isOwn) !== [];
+    }
 }

@@ -392,7 +392,7 @@ final class MemoryQueue
             if (!$isHeard && $job->unheardSince !== null && $this->engine->now() - $job->unheardSince >= 10.0) {
                 return null;
             }
-            $job->wasHeard = $job->wasHeard || $isHeard;
+            $job->wasHeard = $job->wasHeard || $isHeard || $job->isPrivate();
             $job->unheardSince = $isHeard || !$job->wasHeard ? null : $job->unheardSince ?? $this->engine->now();
         }
 

@@ -86,16 +86,20 @@ final class CallersTest extends TidyTestCase
         return (int) $match[1];
     }
 
-    public function testAGeneratorWhoseReaderIsKilledKeepsItsWorkerForTenSecondsMore(): void
+    #[TestWith([true])]
+    #[TestWith([false])]
+    public function testAGeneratorWhoseReaderIsKilledKeepsItsWorkerForTenSecondsMore(bool $hasRead): void
     {
         $queue = self::newQueue();
-        $this->agent($queue, 1);
+        $hasRead ? $this->agent($queue, 1) : null;
         $caller = Host::start(
             Callers::class . '::readSlowly',
             [Redis::shared()->url(), $queue, $file = $this->path('read')],
         );
-        Eventually::holds(static fn(): bool => is_file($file), 'it reads', 20.0);
+        $submitted = static fn(): int => (new RedisBroker(Redis::shared()->url()))->statistics($queue)['waiting'];
+        Eventually::holds(static fn(): bool => $hasRead ? is_file($file) : $submitted() === 1, 'it reads', 20.0);
         self::kill($caller);
+        $hasRead ? null : $this->agent($queue, 1);
         $executor = new RemoteExecutor(new RedisBroker(Redis::shared()->url()), $queue, self::keys());
 
         self::assertSame(7, $executor->submit(static fn(): int => 7)->await(new TimeoutCancellation(40.0)));

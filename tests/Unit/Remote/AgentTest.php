@@ -783,6 +783,26 @@ final class AgentTest extends TidyTestCase
         $ended->await();
     }
 
+    public function testAGeneratorWhoseCallerHasGoneBeforeTheFirstItemEndsSoon(): void
+    {
+        $engine = new MemoryEngine();
+        $broker = new MemoryBroker($engine);
+        $executor = new RemoteExecutor($broker, 'queue', new SigningKeys([AgentProgram::KEY]));
+        $executor->submit(static fn(): \Generator => yield 1)->ignore();
+        $broker->cut();
+        $agent = $this->agent($engine, static fn(): Executor => self::runningGenerators());
+        $ended = async($agent->run(...));
+        $other = new MemoryBroker($engine);
+        delay(5.0);
+        self::assertSame(1, $other->statistics('queue')['running']);
+        delay(15.0);
+        self::assertSame(0, $other->statistics('queue')['running']);
+        $broker->restore();
+        $executor->kill();
+        $agent->close();
+        $ended->await();
+    }
+
     public function testALostGeneratorEndsAlthoughAnotherOneOccupiesAllWorkers(): void
     {
         $engine = new MemoryEngine();

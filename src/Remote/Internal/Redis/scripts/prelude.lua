@@ -39,8 +39,9 @@
 -- first postponement if the job was ever postponed}.
 -- A record in "running" is {number of the claim, crashes, failures, mailbox, key, flags, owner, stream, entry, time of
 -- the claim, last owner that refused the job, sequence number among the owner's claims, listening, time of the first
--- postponement}. For a generator, listening is '' until a mailbox has received a message about items, and 0 while
--- mailboxes receive such messages. After that, listening is the time of the first message that no mailbox received.
+-- postponement}. For a generator, listening is 0 while mailboxes receive messages about items. After that, listening is
+-- the time of the first message that no mailbox received. Before that, listening is ''. If only the process that has
+-- submitted the job knows the id, the mailbox of this process counts as listening from the beginning.
 local P = KEYS[1]
 local JOBS, RUNNING, TRIED, META = P .. 'jobs', P .. 'running', P .. 'tried', P .. 'meta'
 local STREAMS = {u = P .. 'urgent', r = P .. 'ready'}

@@ -22,7 +22,8 @@ if #ARGV > 4 or first == 0 then
   local since = record[13] or ''
   -- Mailboxes have listened for items before, but none has received a message for LISTENER_TIMEOUT_MS.
   if since ~= '' and since > 0 and listeners == 0 and now - since >= LISTENER_TIMEOUT_MS then return -1 end
-  local listening = listeners > 0 and 0 or since == 0 and now or since
+  local wasListening = since == 0 or since == '' and isPrivate(id, record)
+  local listening = listeners > 0 and 0 or wasListening and now or since
   if listening ~= since then
     record[11], record[12], record[13] = record[11] or '', record[12] or 0, listening
     call('HSET', RUNNING, id, cmsgpack.pack(record))
