@@ -39,10 +39,16 @@ final readonly class RequestBody
         return new self('application/json', Json::encode($value));
     }
 
-    /** @param array<mixed> $fields as for http_build_query() */
+    /**
+     * @param array<mixed> $fields as for http_build_query(), and objects with __toString()
+     *
+     * @throws \InvalidArgumentException when a value has another type, such as a stream or {@see FormFile}
+     */
     public static function form(#[\SensitiveParameter] array $fields): self
     {
-        return new self('application/x-www-form-urlencoded', http_build_query($fields, arg_separator: '&'));
+        $content = http_build_query(self::encodable($fields), arg_separator: '&');
+
+        return new self('application/x-www-form-urlencoded', $content);
     }
 
     /**
@@ -106,6 +112,31 @@ final readonly class RequestBody
         $texts = array_filter($parts, is_string(...));
 
         return $texts === $parts ? new self($type, implode('', $texts)) : self::stream(self::pieces($parts), $type);
+    }
+
+    /**
+     * @param array<mixed> $fields
+     *
+     * @return array<mixed> the fields without values that http_build_query() would leave out silently, except null
+     */
+    private static function encodable(#[\SensitiveParameter] array $fields): array
+    {
+        $encodable = [];
+        foreach ($fields as $name => $value) {
+            $hasFields = $value instanceof \stdClass || \is_object($value) && get_object_vars($value) !== [];
+            $isFile = $value instanceof StreamInterface || $value instanceof FormFile;
+            $encodable[$name] = match (true) {
+                \is_array($value) => self::encodable($value),
+                $value === null || \is_scalar($value) || $hasFields && !$isFile => $value,
+                $value instanceof \Stringable && !$isFile => (string) $value,
+                default => throw new \InvalidArgumentException(
+                    "The field '{$name}' of a form can not be a " . get_debug_type($value)
+                        . '. Use a string, or RequestBody::multipart() for a file',
+                ),
+            };
+        }
+
+        return $encodable;
     }
 
     /** @return iterable<array{string, string|FormFile}> name and value of each field that the form sends for $value */

@@ -8,6 +8,7 @@ use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\StreamInterface;
+use Spindle\Http\Client\FormFile;
 use Spindle\Http\Client\RequestBody;
 use Spindle\Tests\Http\EndlessFile;
 use Spindle\Tests\OwnDirectory;
@@ -120,6 +121,36 @@ final class RequestBodyTest extends TestCase
             "The field 'a[b][0]' of a multipart form can not be a {$type}. Use new FormFile(\$path) for a file",
         );
         RequestBody::multipart(['a' => ['b' => [$value]]]);
+    }
+
+    #[TestWith(['resource'])]
+    #[TestWith(['stream'])]
+    #[TestWith(['file'])]
+    #[TestWith(['object'])]
+    public function testAFormRefusesAValueThatIsNoText(string $kind): void
+    {
+        [$value, $type] = match ($kind) {
+            'resource' => [fopen('php://memory', 'r'), 'resource (stream)'],
+            'stream' => [Stream::create('x'), Stream::class],
+            'file' => [new FormFile(__FILE__), FormFile::class],
+            default => [new \DateTimeImmutable(), \DateTimeImmutable::class],
+        };
+        $this->expectException(\InvalidArgumentException::class);
+        $this->expectExceptionMessage("The field 'b' of a form can not be a {$type}. Use a string, or");
+        RequestBody::form(['a' => ['b' => $value]]);
+    }
+
+    public function testAFormHasTheTextsAndPublicPropertiesOfObjects(): void
+    {
+        $text = new class implements \Stringable {
+            public function __toString(): string
+            {
+                return 'a b';
+            }
+        };
+        $fields = ['a' => [$text], 'b' => (object) ['c' => 1, 'd' => null], 'e' => new \stdClass()];
+
+        self::assertSame('a%5B0%5D=a+b&b%5Bc%5D=1', RequestBody::form($fields)->content);
     }
 
     /** @return list<array{string, string}> names and values */
