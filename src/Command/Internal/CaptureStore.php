@@ -17,6 +17,9 @@ final class CaptureStore
     /** Maximum bytes in memory of all outputs of a pool together. A quarter of memory_limit is another maximum. */
     private const MAX_POOL_MEMORY_BYTES = 64 << 20;
 
+    /** An output of this length never needs a file, because the objects of its result use more memory. */
+    private const TINY_BYTES = 256;
+
     /** With more files than this, the lookahead is 0, and outputs move to shared files, to save descriptors. */
     private const FILES_THRESHOLD = 64;
 
@@ -56,7 +59,8 @@ final class CaptureStore
     /** Reserves `$bytes` of memory for an output of then `$length` bytes. Returns false if the output needs a file. */
     public function reserveMemory(int $bytes, int $length): bool
     {
-        if ($length > self::MAX_OUTPUT_MEMORY_BYTES || $this->memoryBytes + $bytes > $this->maxMemoryBytes) {
+        $isFull = $this->memoryBytes + $bytes > $this->maxMemoryBytes && $length > self::TINY_BYTES;
+        if ($isFull || $length > self::MAX_OUTPUT_MEMORY_BYTES) {
             return false;
         }
         $this->memoryBytes += $bytes;

@@ -38,6 +38,27 @@ final class CaptureTest extends TestCase
         $capture->append('y');
     }
 
+    public function testATinyOutputNeedsNoFileEvenIfOtherOutputsUseAllMemory(): void
+    {
+        $store = new CaptureStore('/no/such/directory');
+        $large = [];
+        do {
+            $large[] = $last = new Capture($store);
+            try {
+                $last->append(str_repeat('x', self::MEGABYTE));
+                $isFull = false;
+            } catch (StreamException) {
+                $isFull = true;
+            }
+        } while (!$isFull);
+        $tiny = new Capture($store);
+        $tiny->append(str_repeat('x', 256));
+        self::assertSame(256, $tiny->length);
+
+        $this->expectException(StreamException::class);
+        $tiny->append('y');
+    }
+
     public function testOutputInAFileIsReadTogetherWithOutputFromMemory(): void
     {
         $capture = new Capture(new CaptureStore($this->path()));
