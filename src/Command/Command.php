@@ -258,7 +258,8 @@ final class Command
     {
         if ($seconds !== null && !($seconds > 0 && $seconds < \INF)) {
             throw new \ValueError(
-                "{$what} must be a positive, finite number of seconds, not " . NumberRange::text($seconds),
+                "{$what} must be a positive, finite number of seconds, or null for no limit, not "
+                    . NumberRange::text($seconds),
             );
         }
 

@@ -104,6 +104,7 @@ final class WorkerPoolOptions
 
     private function checkSeconds(): void
     {
+        $this->timeout === \INF && throw new \ValueError('The option timeout is null for no limit, and not INF');
         $endless = ['idleTimeout' => $this->idleTimeout, 'maxLifetime' => $this->maxLifetime];
         $limits = ['timeout' => $this->timeout, 'startTimeout' => $this->startTimeout, ...array_diff($endless, [\INF])];
         foreach (array_filter($limits, static fn(?float $seconds): bool => $seconds !== null) as $name => $seconds) {

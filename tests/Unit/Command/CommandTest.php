@@ -120,11 +120,11 @@ final class CommandTest extends TestCase
         foreach ([0.0, -1.0, \INF, -\INF, \NAN] as $seconds) {
             yield "a timeout of {$seconds}" => [
                 static fn() => $command->withTimeout($seconds),
-                'The timeout must be a positive, finite number of seconds',
+                'The timeout must be a positive, finite number of seconds, or null for no limit',
             ];
             yield "an idle timeout of {$seconds}" => [
                 static fn() => $command->withIdleTimeout($seconds),
-                'The idle timeout must be a positive, finite number of seconds',
+                'The idle timeout must be a positive, finite number of seconds, or null for no limit',
             ];
         }
         foreach (['', 'A=B', '=', "A\0"] as $name) {

@@ -38,6 +38,10 @@ final class WorkerPoolOptionsTest extends TestCase
             static fn() => new WorkerPoolOptions(timeout: 1e30),
             'timeout must be more than 0 seconds, at most 1000000000, not 1.0E+30',
         ];
+        yield 'an endless timeout' => [
+            static fn() => new WorkerPoolOptions(timeout: \INF),
+            'The option timeout is null for no limit, and not INF',
+        ];
         yield 'an endless startTimeout' => [
             static fn() => new WorkerPoolOptions(startTimeout: \INF),
             'startTimeout must be more than 0',
