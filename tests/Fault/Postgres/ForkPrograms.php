@@ -54,6 +54,26 @@ final class ForkPrograms
         ];
     }
 
+    /** @return list<mixed> exit status of a fork, result of a call, and whether the call has failed in the fork */
+    public static function exitDuringACall(string $dsn, string $file): array
+    {
+        $pool = new PostgresPool($dsn, 1);
+        $sql = 'SELECT 5, pg_sleep($1::float8)';
+        $pool->query($sql, [0.0]);
+        $call = Async::run(static function () use ($pool, $sql, $file): mixed {
+            try {
+                return $pool->query($sql, [0.3])->value();
+            } catch (\Throwable $failure) {
+                file_put_contents($file, (string) $failure);
+
+                return null;
+            }
+        });
+        Eventually::holds(static fn(): bool => $pool->statistics()['in_use'] === 1, 'the query runs');
+
+        return [self::fork(static fn() => exit(7)), $call->await(), is_file($file)];
+    }
+
     /** @return array<string, mixed> */
     public static function exitWithPersistentConnections(string $dsn): array
     {

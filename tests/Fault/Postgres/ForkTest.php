@@ -40,6 +40,13 @@ final class ForkTest extends TidyTestCase
         );
     }
 
+    public function testAForkThatExitsRunsNoCodeAfterACallOfItsProcess(): void
+    {
+        $arguments = [Cluster::shared()->dsn(), $this->path('failure')];
+
+        self::assertSame([7, 5, false], Host::call(ForkPrograms::class . '::exitDuringACall', $arguments));
+    }
+
     #[DataProvider('addresses')]
     public function testAForkThatLetsGoOfTheConnectionsOfItsProcessLeavesThemAlone(bool $tcp): void
     {

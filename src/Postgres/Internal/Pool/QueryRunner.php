@@ -137,6 +137,8 @@ final readonly class QueryRunner
      * session is given back last, because result() may send the query again on this session.
      *
      * @param list<mixed> $parameters
+     *
+     * @throws \LogicException in a fork. Each query of a fork fails, so the pool does not check for a fork before
      */
     private function resultBeforeRelease(
         PooledSession $pooled,
@@ -148,6 +150,9 @@ final readonly class QueryRunner
     ): Result {
         try {
             return $pooled->session->result($exchange, $sql, $parameters);
+        } catch (\Throwable $failure) {
+            $this->pool->ensureSameProcess();
+            throw $failure;
         } finally {
             $this->pool->ensureTakenBack($pooled, $exchange);
         }

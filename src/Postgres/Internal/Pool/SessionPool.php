@@ -390,9 +390,6 @@ final class SessionPool implements SessionLender
     /**
      * Takes back the session of a query that failed, was abandoned or left a transaction open, unless
      * {@see onAnswered()} has already taken the session back.
-     *
-     * @throws \LogicException in a fork. Each query of a fork fails, and this method runs after each failed query. So
-     *     the pool does not check for a fork before it sends a query
      */
     public function ensureTakenBack(PooledSession $pooled, Exchange $exchange): void
     {
@@ -401,7 +398,6 @@ final class SessionPool implements SessionLender
             $exchange->cost = -1;
             $this->takeBack($pooled, $cost);
         }
-        $this->ensureSameProcess();
     }
 
     /**
