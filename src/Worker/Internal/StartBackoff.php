@@ -31,7 +31,7 @@ final class StartBackoff
     private int $failedStartCount = 0;
 
     /** Cause of the last failed start, if more starts in a row have failed than the pool has workers. */
-    public ?WorkerStartException $failure = null;
+    private ?WorkerStartException $failure = null;
 
     private ?string $timer = null;
 
@@ -61,6 +61,17 @@ final class StartBackoff
     {
         $this->failedStartCount = 0;
         $this->failure = null;
+    }
+
+    /** Returns the cause if too many starts in a row have failed. Then counts from 0 again. */
+    public function takeFailure(): ?WorkerStartException
+    {
+        $failure = $this->failure;
+        if ($failure !== null) {
+            $this->workerBecameReady();
+        }
+
+        return $failure;
     }
 
     public function isPaused(): bool

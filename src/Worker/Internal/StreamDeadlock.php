@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Worker\Internal;
 
 use Spindle\Internal\WeakTimer;
+use Spindle\Worker\WorkerStartException;
 
 /**
  * Ends a deadlock of map() with generator tasks. A worker that runs a generator is busy until the caller has read all
@@ -37,7 +38,11 @@ final class StreamDeadlock
         if ($this->timer === null && $this->blockedMaps() !== []) {
             $this->timer = WeakTimer::after(self::CERTAIN_AFTER, $this, static function (self $deadlock): void {
                 $deadlock->timer = null;
-                array_map($deadlock->end(...), $deadlock->blockedMaps());
+                $maps = $deadlock->blockedMaps();
+                $failure = $maps === [] ? null : $deadlock->workers->backoff->takeFailure();
+                foreach ($maps as $map) {
+                    $deadlock->end($map, $failure);
+                }
             });
         }
     }
@@ -91,7 +96,7 @@ final class StreamDeadlock
         return true;
     }
 
-    private function end(MapRun $map): void
+    private function end(MapRun $map, ?WorkerStartException $failure): void
     {
         foreach ($this->workers->all as $worker) {
             foreach ($worker->batches as $batch) {
@@ -100,7 +105,6 @@ final class StreamDeadlock
                 }
             }
         }
-        $failure = $this->workers->backoff->failure;
         if ($failure === null) {
             $this->extras[$map] = $this->workers->startExtra();
         } else {

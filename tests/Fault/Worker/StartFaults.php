@@ -216,4 +216,36 @@ trait StartFaults
         $this->expectExceptionMessage('threw DomainException: no settings');
         iterator_to_array($pool->map([0, 1], $task));
     }
+
+    public function testAMapGetsAnExtraWorkerAlthoughStartsFailedForAnEarlierMap(): void
+    {
+        [$broken, $thrown] = [$this->path('broken'), $this->path('thrown')];
+        $isBroken = static fn(): bool => is_file($broken) && throw new \DomainException('no settings');
+        $pool = $this->pool(1, retries: 1, initialize: $isBroken);
+        $task = static function (int $number) use ($thrown): \Generator {
+            $number === 0 && !is_file($thrown) && touch($thrown) && throw new \RuntimeException('try again');
+
+            return (static function (): \Generator {
+                for ($i = 0; $i < 5000; ++$i) {
+                    yield str_repeat('x', 1000);
+                }
+            })();
+        };
+        $pool->submit(new Call('square', 1))->await();
+        touch($broken);
+        try {
+            iterator_to_array($pool->map([0, 1], $task));
+            self::fail('no worker can be started');
+        } catch (WorkerStartException $failure) {
+            self::assertStringContainsString('threw DomainException: no settings', $failure->getMessage());
+        }
+        unlink($broken);
+        unlink($thrown);
+
+        $counts = [];
+        foreach ($pool->map([0, 1], $task) as $items) {
+            $counts[] = iterator_count($items);
+        }
+        self::assertSame([5000, 5000], $counts);
+    }
 }
