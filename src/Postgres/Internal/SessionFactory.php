@@ -246,9 +246,9 @@ final class SessionFactory
         $pipeline = new Pipeline(
             $opened->stream,
             $opened->tls,
-            static function () use ($connector, $opened, $log): void {
+            static function (bool &$mayArrive) use ($connector, $opened, $log): void {
                 $log->log('Sending a cancel request');
-                $connector->cancel($opened);
+                $connector->cancel($opened, mayArrive: $mayArrive);
             },
             $options->readTimeout,
             new SizeLimits($options->maxRowBytes),

@@ -16,7 +16,9 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Tests\Async;
+use Spindle\Tests\Conformance\Postgres\Journal;
 use Spindle\Tests\Eventually;
+use Spindle\Tests\OwnDirectory;
 use Spindle\Tests\Postgres\Cluster;
 use Spindle\Tests\Postgres\FakeConnection;
 use Spindle\Tests\Postgres\FakeServer;
@@ -32,6 +34,7 @@ use function Amp\Future\await;
 final class PoolSharingTest extends TidyTestCase
 {
     use ComesToRest;
+    use OwnDirectory;
     use UsesCluster;
 
     /** Short, unless its parameter makes it long. */
@@ -201,6 +204,35 @@ final class PoolSharingTest extends TidyTestCase
         self::assertSame(['here', 'here'], Outcome::ofAll([$ask, $ask]));
         self::assertSame('here', $ask());
         self::assertSame([3, 0], [$server->connections, $pool->statistics()['lost_total']]);
+        $pool->close();
+        unset($pool);
+        $server->stop();
+    }
+
+    public function testAConnectionIsKeptIfTheCancelRequestForAPostponedStatementWasNotSent(): void
+    {
+        /** @var \ArrayObject<int, DeferredFuture<null>> $held */
+        $held = new \ArrayObject();
+        $server = FakeServer::startIn($this->path(), self::serving(static function () use ($held): void {
+            ($held[0] ?? null)?->getFuture()->await();
+        }));
+        $options = new PostgresOptions($this->path(), 'test', database: 'test', logger: $journal = new Journal());
+        $pool = new PostgresPool($options, 1);
+        self::learn($pool, 'SELECT');
+        rename($this->path('.s.PGSQL.5432'), $this->path('hidden'));
+        /** @var DeferredFuture<null> $deferred */
+        $deferred = new DeferredFuture();
+        $held[0] = $deferred;
+        $ask = static fn(): mixed => $pool->query('SELECT')->value();
+        $asking = Async::run(static fn(): array => Outcome::ofAll([$ask, $ask]));
+        $isLogged = static fn(): bool => str_contains($journal->text(), 'Sending a cancel request');
+        Eventually::holds($isLogged, 'the statement is postponed');
+        rename($this->path('hidden'), $this->path('.s.PGSQL.5432'));
+        $deferred->complete();
+
+        self::assertSame(['here', 'here'], $asking->await());
+        self::assertSame('here', $ask());
+        self::assertSame(1, $server->connections);
         $pool->close();
         unset($pool);
         $server->stop();

@@ -60,11 +60,16 @@ final class Connector
      * When this method returns, the server has sent the stop signal to the session's process. So the request can't stop
      * a statement that is sent afterwards.
      *
+     * @param bool $mayArrive set to true before the request is sent
+     *
      * @throws ConnectionFailedException when the request was not sent, or not confirmed before the timeout
      * @throws CancelledException when `$cancellation` is requested; the server may have got the request
      */
-    public function cancel(OpenedConnection $session, ?Cancellation $cancellation = null): void
-    {
+    public function cancel(
+        OpenedConnection $session,
+        ?Cancellation $cancellation = null,
+        bool &$mayArrive = false,
+    ): void {
         $deadline = Deadline::in(min(self::CANCEL_TIMEOUT, $this->options->connectTimeout), $cancellation);
         $endpoint = $session->endpoint;
         try {
@@ -79,6 +84,7 @@ final class Connector
                 );
             }
             $for = 'the cancel request';
+            $mayArrive = true;
             if (!$socket->write(FrontendMessages::cancel($session->pid, $session->secretKey()), $deadline, $for)) {
                 throw NetworkException::because('the server closed the connection');
             }

@@ -38,7 +38,7 @@ final class Cancelling
     /** Whether any request was started. Only this class writes the property. */
     public bool $hasRequested = false;
 
-    /** Whether a request has failed, so that it may still arrive and stop a later statement. */
+    /** Whether a request was sent, but not confirmed, so that it may still arrive and stop a later statement. */
     public bool $mayArriveLate = false;
 
     /** Whether no new exchange may be sent. Only this class writes the property. */
@@ -49,7 +49,8 @@ final class Cancelling
     private ?string $suspectTimer = null;
 
     /**
-     * @param \Closure(): void $sendRequest sends a request; returns when the server has closed the separate connection
+     * @param \Closure(bool&): void $sendRequest sends a request; returns when the server has closed the separate
+     *     connection. Sets the reference to true if the request may arrive although the closure throws
      * @param \Closure(ConnectionLostException|null): void $onDone called with null after a request; called with
      *     an exception when the session's connection must be closed
      */
@@ -135,9 +136,9 @@ final class Cancelling
 
     private function send(float $pause, bool $closesOnFailure): void
     {
-        $failure = null;
+        [$failure, $mayArrive] = [null, false];
         try {
-            ($this->sendRequest)();
+            ($this->sendRequest)($mayArrive);
         } catch (\Throwable $reason) {
             $failure = ConnectionLostException::while(
                 'the request to stop a cancelled statement failed, so the client closed the connection',
@@ -152,7 +153,8 @@ final class Cancelling
                 static fn(Exchange $exchange): bool => $exchange->cancelled,
             ) === []
         ) {
-            [$failure, $this->mayArriveLate] = [null, $this->mayArriveLate || $failure !== null];
+            $this->mayArriveLate = $this->mayArriveLate || $failure !== null && $mayArrive === true;
+            $failure = null;
         }
         $current = $this->conversation->current();
         if ($failure === null && $current !== null) {

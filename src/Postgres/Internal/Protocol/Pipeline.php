@@ -132,7 +132,7 @@ final class Pipeline
     /**
      * @param resource $stream non-blocking
      * @param bool $hasStreamBuffer whether the stream has a buffer that the event loop does not see, as with TLS
-     * @param \Closure(): void $sendCancelRequest returns when the server has closed the request's own connection
+     * @param \Closure(bool&): void $sendCancelRequest as for {@see Cancelling}
      * @param float|null $readTimeout the connection ends after this many seconds without a byte, if an answer is due
      * @param int $roundTrip upper bound of a round trip in nanoseconds, measured while connecting
      * @param Handover|null $handover leaves the session for a later HTTP request; null if the stream is not persistent

@@ -158,7 +158,7 @@ final class PipelinedSession implements Session
     /**
      * Cancels the current statement, so that later statements are executed first. If the server has undone all effects
      * of the cancelled statement, the session sends it again after the later statements. If the cancel request fails,
-     * the statement continues, and {@see reset()} closes the session.
+     * the statement continues. Then {@see reset()} closes the session if the request may still arrive.
      */
     public function postpone(): void
     {
