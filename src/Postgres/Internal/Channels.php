@@ -18,8 +18,8 @@ final class Channels
     /** @var (\Closure(string, QueryException): void)|null called if the server refuses a channel; null to throw */
     public ?\Closure $onRefused = null;
 
-    /** Time by hrtime(). The notifications that {@see Listening} yields now arrived at this machine after this time. */
-    public int $takenSince = 0;
+    /** Time by microtime(). The notifications that {@see Listening} yields now arrived here after this time. */
+    public float $takenSince = 0.0;
 
     /** @var array<array-key, int> number of readers by channel. PHP turns a name such as "42" into an integer */
     private array $readerCounts = [];

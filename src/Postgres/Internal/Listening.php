@@ -38,8 +38,8 @@ final class Listening
     /** @var list<Notification> notifications that are not read yet */
     private array $pending = [];
 
-    /** Time by hrtime(). All pending notifications arrived at this machine after this time. */
-    private int $pendingSince = 0;
+    /** Time by microtime(). All pending notifications arrived at this machine after this time. */
+    private float $pendingSince = 0.0;
 
     /** Whether each LISTEN was answered. Before that, receiving must not pause, because the answers must be read. */
     private bool $isAnswered = false;
@@ -180,7 +180,8 @@ final class Listening
     private function open(): void
     {
         $this->session = $session = $this->sessionFactory->open($this->cancellation);
-        $this->openedAt = $this->channels->takenSince = hrtime(true);
+        $this->openedAt = hrtime(true);
+        $this->channels->takenSince = microtime(true);
         $this->lastClockOffset = self::clockOffset();
         $weak = \WeakReference::create($this);
         $session->pipeline->listen(static fn(Notification $notification, int $completeUntil)
@@ -355,7 +356,9 @@ final class Listening
 
     private function add(Notification $notification, int $completeUntil): void
     {
-        $this->pendingSince = $this->pending === [] ? $completeUntil : $this->pendingSince;
+        if ($this->pending === [] && $this->session !== null) {
+            $this->pendingSince = $this->clockTime($completeUntil, $this->session);
+        }
         $this->pending[] = $notification;
         if ($this->isAnswered && $this->session !== null && \count($this->pending) >= self::MAX_PENDING_NOTIFICATIONS) {
             $this->workedAt ??= $completeUntil;
@@ -369,13 +372,19 @@ final class Listening
     {
         if ($session === $this->session) {
             // If the event loop was blocked, the connection may have been lost long ago, just after the last bytes.
-            $this->noteClockOffset($session);
-            $time = ($this->workedAt ?? $session->pipeline->completeUntil) / 1e9;
-            $time += min($this->clockOffset, self::clockOffset());
+            $time = $this->clockTime($this->workedAt ?? $session->pipeline->completeUntil, $session);
             $since = new \DateTimeImmutable(\sprintf('@%.6F', $time));
             $this->reconnected = new Reconnected($since, $reason ?? ConnectionLostException::while('it was closed'));
             $this->changed->notify();
         }
+    }
+
+    /** Returns the time by microtime() for a time by hrtime(), at which or after which the last bytes arrived. */
+    private function clockTime(int $time, PipelinedSession $session): float
+    {
+        $this->noteClockOffset($session);
+
+        return $time / 1e9 + min($this->clockOffset, self::clockOffset());
     }
 
     private function noteClockOffset(PipelinedSession $session): void

@@ -38,11 +38,11 @@ final class NotificationReader
         $this->changed = new Condition();
     }
 
-    /** @param int $since time by hrtime(), as in {@see Channels::$takenSince} */
-    public function add(Notification|Reconnected $event, int $since): void
+    /** @param float $since time by microtime(), as in {@see Channels::$takenSince} */
+    public function add(Notification|Reconnected $event, float $since): void
     {
         if ($this->unread === []) {
-            $this->unreadSince = microtime(true) - (hrtime(true) - $since) / 1e9;
+            $this->unreadSince = $since;
         }
         if (\count($this->unread) < self::MAX_UNREAD) {
             $this->unread[] = $event;

@@ -5,12 +5,16 @@ declare(strict_types=1);
 namespace Spindle\Tests\Fault\Postgres;
 
 use Amp\DeferredFuture;
+use Spindle\Postgres\Notification;
+use Spindle\Postgres\NotificationsDropped;
 use Spindle\Postgres\PostgresConnection;
+use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\Reconnected;
 use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\Postgres\FakeConnection;
+use Spindle\Tests\Postgres\Message;
 use Spindle\Tests\TidyTestCase;
 
 /** While a machine is suspended, its clock continues, but hrtime() stops. */
@@ -32,12 +36,58 @@ final class SuspendedMachineTest extends TidyTestCase
         self::assertLessThan(self::SECONDS / 2, $tooLate);
     }
 
+    public function testNotificationsDroppedAfterASuspensionHaveATimeBeforeIt(): void
+    {
+        $tooLate = Host::call(self::class . '::suspendSlowLoop', timeout: 30);
+
+        self::assertIsFloat($tooLate);
+        self::assertLessThan(self::SECONDS / 2, $tooLate);
+    }
+
+    /** @return float seconds from the suspension, or shortly before, to {@see NotificationsDropped::$since} */
+    public static function suspendSlowLoop(): float
+    {
+        self::defineClock();
+        /** @var DeferredFuture<null> $end */
+        $end = new DeferredFuture();
+        $server = Answers::server(static function (FakeConnection $client) use ($end): void {
+            $session = new FakeSession($client);
+            $session->next();
+            $session->complete('LISTEN');
+            $end->getFuture()->await();
+            self::$suspended = self::SECONDS;
+            $notifications = str_repeat(Message::notification(1, 'news', 'x'), 3_000);
+            $client->write($notifications, Message::notification(1, 'news', 'last'));
+            $session->next();
+        });
+        $pool = new PostgresPool($server->dsn());
+        [$slow, $fast] = [$pool->listenShared('news'), $pool->listenShared('news')];
+        $first = Async::run(static fn(): mixed => $slow->current());
+        $last = Async::run(static function () use ($fast): void {
+            foreach ($fast as $event) {
+                if ($event instanceof Notification && $event->payload === 'last') {
+                    return;
+                }
+            }
+        });
+        Eventually::holds(static fn(): bool => self::$reads > 2, 'the client reads the clock');
+        $suspendedAt = microtime(true);
+        $end->complete();
+        $first->await();
+        $last->await();
+        do {
+            $slow->next();
+            $event = $slow->current();
+        } while ($event instanceof Notification);
+        \assert($event instanceof NotificationsDropped);
+
+        return (float) $event->since->format('U.u') - $suspendedAt;
+    }
+
     /** @return float seconds from the suspension, or shortly before, to {@see Reconnected::$since} */
     public static function suspendListener(): float
     {
-        $code = 'namespace Spindle\Postgres\Internal; function microtime(bool $_): float {'
-            . ' ++%1$s::$reads; return \microtime(true) + %1$s::$suspended; }';
-        eval(\sprintf($code, '\\' . self::class));
+        self::defineClock();
         $end = new DeferredFuture();
         $listen = static function (FakeConnection $client): FakeSession {
             $session = new FakeSession($client);
@@ -69,5 +119,12 @@ final class SuspendedMachineTest extends TidyTestCase
         \assert($reconnected instanceof Reconnected);
 
         return (float) $reconnected->since->format('U.u') - $suspendedAt;
+    }
+
+    private static function defineClock(): void
+    {
+        $code = 'namespace Spindle\Postgres\Internal; function microtime(bool $_): float {'
+            . ' ++%1$s::$reads; return \microtime(true) + %1$s::$suspended; }';
+        eval(\sprintf($code, '\\' . self::class));
     }
 }

@@ -16,10 +16,10 @@ final class NotificationReaderTest extends TestCase
     {
         $reader = new NotificationReader(['a']);
         for ($i = 0; $i < 1_001; ++$i) {
-            $reader->add(new Notification('a', (string) $i, 1), (int) hrtime(true));
+            $reader->add(new Notification('a', (string) $i, 1), microtime(true));
         }
         $lost = new \DateTimeImmutable('-1 minute');
-        $reader->add(new Reconnected($lost, new \RuntimeException()), (int) hrtime(true));
+        $reader->add(new Reconnected($lost, new \RuntimeException()), microtime(true));
         $events = $reader->take(null);
         $gap = array_pop($events);
 
@@ -28,7 +28,7 @@ final class NotificationReaderTest extends TestCase
         self::assertInstanceOf(NotificationsDropped::class, $gap);
         self::assertSame(1, $gap->count);
         self::assertEquals($lost, $gap->since);
-        $reader->add($event = new Notification('a', 'after', 1), (int) hrtime(true));
+        $reader->add($event = new Notification('a', 'after', 1), microtime(true));
         $reader->end(null);
         self::assertSame([[$event], []], [$reader->take(null), $reader->take(null)]);
     }
