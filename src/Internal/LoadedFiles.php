@@ -103,13 +103,16 @@ final class LoadedFiles
         return (float) Warnings::suppressed(static fn(): int|false => filectime($path));
     }
 
-    /** Returns inode, size and change time of the file as a string; '' when the file does not exist. */
+    /** Returns inode, size and change time of the file as a string; '' if PHP can't see the file. */
     public static function identity(string $file): string
     {
-        $path = self::path($file);
         clearstatcache();
 
-        return is_file($path) ? fileinode($path) . ' ' . filesize($path) . ' ' . filectime($path) : '';
+        return Warnings::suppressed(static function () use ($file): string {
+            $path = self::path($file);
+
+            return is_file($path) ? fileinode($path) . ' ' . filesize($path) . ' ' . filectime($path) : '';
+        });
     }
 
     /** Returns the path of the phar for a file in a phar: the file has older times, from before it was packed. */

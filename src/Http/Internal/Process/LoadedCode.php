@@ -17,8 +17,9 @@ final class LoadedCode
     public function __construct()
     {
         foreach (get_included_files() as $file) {
-            if (!self::isComposers($file)) {
-                $this->files[$file] = [LoadedFiles::identity($file), self::hash(Files::read($file))];
+            $identity = LoadedFiles::identity($file);
+            if ($identity !== '' && !self::isComposers($file)) { // a read of a FIFO would wait
+                $this->files[$file] = [$identity, self::hash(Files::read($file))];
             }
         }
     }

@@ -1,0 +1,25 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Spindle\Tests\Unit\Http\Process;
+
+use PHPUnit\Framework\TestCase;
+use Spindle\Http\Internal\Process\LoadedCode;
+
+final class LoadedCodeTest extends TestCase
+{
+    public function testAnIncludedFileThatIsNotRegularIsNotReadAgain(): void
+    {
+        stream_wrapper_register('once', OnceReadable::class);
+        try {
+            self::assertSame('included', include 'once://file'); // @phpstan-ignore include.fileNotFound
+            $code = new LoadedCode();
+        } finally {
+            stream_wrapper_unregister('once');
+        }
+
+        self::assertSame(1, OnceReadable::$openCount);
+        self::assertNull($code->changed('once://'));
+    }
+}
