@@ -6,6 +6,7 @@ namespace Spindle\Worker\Internal;
 
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\LoadedFiles;
+use Spindle\Internal\Warnings;
 use Spindle\Worker\UnserializableException;
 
 /**
@@ -122,7 +123,9 @@ final class SourceFiles
     {
         $cached = self::$files[$file] ?? self::capture($file, $place);
         [$source, $identity, $readAt] = $cached;
-        if ($identity === null || $identity === LoadedFiles::identity($file) || self::isLoaded($source, $file, $line)) {
+        $now = $identity === null ? null : LoadedFiles::identity($file);
+        $isHidden = $now === '' && (string) \ini_get('open_basedir') !== '';
+        if ($now === $identity || $isHidden || self::isLoaded($source, $file, $line)) {
             return $source;
         }
 
@@ -139,11 +142,12 @@ final class SourceFiles
             return self::$files[$file] = [new SourceFile($file, $text), null, 0.0];
         }
         $isPath = preg_match(self::PATH_PATTERN, $file) === 1; // "Standard input code" is no path
-        $text = $isPath && is_file($file) ? file_get_contents($file) : false;
+        $text = $isPath && Warnings::suppressed(static fn(): bool => is_file($file)) ? Files::read($file) : false;
         if ($text === false) {
+            $mayBeHidden = $isPath && (string) \ini_get('open_basedir') !== '';
             throw UnserializableException::at(
                 $place,
-                'a closure whose source is in no file',
+                'a closure whose source is in no ' . ($mayBeHidden ? 'file that open_basedir allows' : 'file'),
                 advice: 'save the code as a file, and run or include that file',
             );
         }

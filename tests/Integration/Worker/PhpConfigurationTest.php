@@ -9,6 +9,7 @@ use Spindle\Command\Command;
 use Spindle\Command\CommandPool;
 use Spindle\Tests\Host;
 use Spindle\Tests\OwnDirectory;
+use Spindle\Worker\UnserializableException;
 use Spindle\Worker\WorkerContext;
 use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
@@ -62,6 +63,38 @@ final class PhpConfigurationTest extends TestCase
             [$folder, $folder, "{$folder}\n"],
             Host::call(self::class . '::directories', [$directories, 'pwd'], ['/usr/bin/env', '--chdir', $folder]),
         );
+    }
+
+    public function testAClosureOfAFileThatOpenBasedirHidesLaterIsSent(): void
+    {
+        $directories = implode(':', [\dirname(\PHP_BINARY), \dirname(__DIR__, 3)]);
+        $code = '<?php return static fn(): string => "from a file";';
+        $files = [$this->file('sent.php', $code), $this->file('new.php', $code)];
+
+        $outcomes = Host::call(self::class . '::closures', [$directories, ...$files]);
+        \assert(\is_array($outcomes) && \is_string($outcomes[2]));
+        self::assertSame(['from a file', 'from a file'], \array_slice($outcomes, 0, 2));
+        self::assertStringContainsString('whose source is in no file that open_basedir allows', $outcomes[2]);
+    }
+
+    /** @return array{mixed, mixed, string} result of the first file's closure before and after ini_set(); message */
+    public static function closures(string $directories, string $sent, string $new): array
+    {
+        set_error_handler(static fn(int $level, string $message): never => throw new \ErrorException($message));
+        $pool = new WorkerPool(1);
+        $closures = [require $sent, require $new];
+        \assert($closures[0] instanceof \Closure && $closures[1] instanceof \Closure);
+        [$sentClosure, $newClosure] = $closures;
+        $first = $pool->submit($sentClosure)->await();
+        ini_set('open_basedir', $directories);
+        $second = $pool->submit($sentClosure)->await();
+        try {
+            $pool->submit($newClosure)->await();
+
+            return [$first, $second, ''];
+        } catch (UnserializableException $refusal) {
+            return [$first, $second, $refusal->getMessage()];
+        }
     }
 
     /**
