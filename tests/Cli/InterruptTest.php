@@ -17,6 +17,7 @@ use Spindle\Cli\Internal\Run\RunStatistics;
 use Spindle\Command\CommandPool;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
+use Spindle\Tests\Processes;
 use Symfony\Component\Process\InputStream;
 use Symfony\Component\Process\Process;
 
@@ -172,6 +173,31 @@ final class InterruptTest extends SpindleCommandTestCase
         self::assertSame(143, $process->wait());
         self::assertSame("2\n3\n", $process->getOutput() . file_get_contents($this->path('out')));
         self::assertCount(3, (array) file($this->path('log')));
+    }
+
+    /** @param list<string> $options */
+    #[TestWith([[]])]
+    #[TestWith([['--line-buffer']])]
+    public function testNoLoggedJobHasLostItsOutputAtATermination(array $options): void
+    {
+        $values = array_map(strval(...), range(1, 8));
+        $process = $this->start(['-j8', ...$options, '--joblog', 'log', self::JOB, ':::', ...$values]);
+        array_map(fn(string $value) => $this->waitForFile("started{$value}"), $values);
+        $pid = (int) $process->getPid();
+
+        $process->signal(\SIGSTOP);
+        $this->file('go', '');
+        $running = fn(): array => array_filter(
+            array_keys(Processes::withVariable(self::MARK, $this->mark)),
+            static fn(int $other): bool => str_contains((string) @file_get_contents("/proc/{$other}/cmdline"), 'touch'),
+        );
+        Eventually::holdsByItself(static fn(): bool => array_diff($running(), [$pid]) === [], 'the jobs end', 10.0);
+        $process->signal(\SIGTERM);
+        $process->signal(\SIGCONT);
+        $process->wait(); // the status is 0 if the run reads all results before it handles the signal
+
+        $logged = array_map(intval(...), \array_slice((array) file($this->path('log')), 1));
+        self::assertSame([], array_diff($logged, array_map(intval(...), explode("\n", $process->getOutput()))));
     }
 
     public function testSignalsThatWereIgnoredAtTheStartStayIgnored(): void

@@ -7,6 +7,7 @@ namespace Spindle\Cli\Internal\Run;
 use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\Input\InputWait;
 use Spindle\Command\CommandPool;
+use Spindle\Command\CommandResult;
 
 /** Lists and ends the unfinished jobs of a run, and sets how many jobs may run at the same time. */
 final class JobControl
@@ -71,7 +72,13 @@ final class JobControl
         return implode('', $this->pool->partialOutput($job, self::MAX_OUTPUT_BYTES));
     }
 
-    /** Returns whether {@see end()} has ended the job, and forgets this. A second call returns false. */
+    /** Returns whether a cancelled job had exited before, and the pool has dropped no lines of --line-buffer. */
+    public static function isComplete(CommandResult $result): bool
+    {
+        return $result->error === null && !$result->command->stdout instanceof \Closure;
+    }
+
+    /** Returns whether {@see end()} has ended the job, and forgets this. It then is done, and has failed. */
     public function forgetEnded(InputJob $job): bool
     {
         $wasEnded = isset($this->ended[$job->sequence]);

@@ -337,9 +337,7 @@ final class Runner
 
     private function handleResult(InputJob $job, CommandResult $result): void
     {
-        // If a cancelled job has no error, it exited before the cancellation had an effect, so it is done. A job that
-        // the user has ended with a key of the progress screen is also done, and has failed.
-        $isDone = !$result->cancelled || $result->error === null || $this->control->forgetEnded($job);
+        $isDone = !$result->cancelled || JobControl::isComplete($result) || $this->control->forgetEnded($job);
         if (!$isDone) {
             --$this->statistics->submitted;
         } elseif ($result->succeeded()) {
