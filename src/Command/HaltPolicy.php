@@ -11,7 +11,7 @@ use Spindle\Internal\NumberRange;
  *
  * With `soonAfter...()`, running commands finish. With `nowAfter...()`, running commands are cancelled. No command
  * starts after the run was halted. So a run with a policy reads no commands in advance: it reads a command from its
- * input only when that command can start.
+ * input only when a slot is free for it.
  */
 final class HaltPolicy
 {

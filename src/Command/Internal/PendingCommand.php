@@ -129,7 +129,7 @@ final class PendingCommand
         $this->send(LauncherProtocol::SEND_OUTPUT);
     }
 
-    /** @param list<self> $commands the first that runs is ended; only the launchers know which commands run */
+    /** @param list<self> $commands the first that runs, or has a free slot, is ended; only launchers know this */
     public static function cancelFirstRunning(array $commands): void
     {
         do {
@@ -141,7 +141,7 @@ final class PendingCommand
         }
     }
 
-    /** Handles the answer that this command did not run yet when the launcher got the request to end it. */
+    /** Handles the answer that no slot was free for this command when the launcher got the request to end it. */
     public function onStillWaiting(): void
     {
         $others = $this->cancelNext ?? [];

@@ -52,8 +52,7 @@ final class QueueCommand extends Command
           delayed  jobs that wait until their delay is over, or for a retry. If a task
                    has asked to run again later, "postponed_since" is the time when it
                    first asked
-          blocked  jobs that wait until another job with the same exclusive key has
-                   ended
+          blocked  jobs that wait while another job with the same exclusive key runs
           dead     dead letters: jobs that failed for good
           After the counts, running, delayed and dead jobs are listed, at most --limit
           of each. --status selects the lists: waiting, running, delayed or dead.

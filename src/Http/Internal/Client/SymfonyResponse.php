@@ -233,7 +233,7 @@ final class SymfonyResponse implements ResponseInterface, StreamableInterface
         $this->receiver->end();
     }
 
-    /** Ends the request at once. The trait's method would call the canary, which first waits for an unread head. */
+    /** Ends the request at once. The trait's method would call the canary, which lets an unread request continue. */
     protected function close(): void
     {
         $this->receiver->end();

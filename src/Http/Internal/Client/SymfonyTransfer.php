@@ -193,7 +193,7 @@ final class SymfonyTransfer
         }
     }
 
-    /** Returns the proxies of the options. If an option is missing, `$_SERVER` (the environment) has the proxy. */
+    /** Returns the proxies of the options, else those of `$_SERVER`, whose http_proxy is only for http:// URLs. */
     private function proxy(): Proxy
     {
         $given = array_filter([

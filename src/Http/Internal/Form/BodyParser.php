@@ -159,7 +159,7 @@ final readonly class BodyParser
             $this->checkMemory(JsonMembers::maxMemoryBytes($text));
         }
         try {
-            // json_decode() counts the innermost values as one more level
+            // json_decode() accepts one level less than its argument $depth, even for an empty array
             $value = json_decode($text, true, $this->limits->maxDepth + 1, \JSON_THROW_ON_ERROR);
         } catch (\JsonException $exception) {
             throw $exception->getCode() === \JSON_ERROR_DEPTH

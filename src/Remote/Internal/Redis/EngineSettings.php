@@ -23,7 +23,7 @@ final class EngineSettings
     /** Bytes of a request beside its largest argument: the source of the script and the other arguments. */
     private const REQUEST_OVERHEAD_BYTES = 1 << 16;
 
-    /** @param int $maxRequestBytes limit of bytes that a request has in one argument; PHP_INT_MAX if unknown */
+    /** @param int $maxRequestBytes maximum bytes of one argument of a request; PHP_INT_MAX if unknown */
     private function __construct(public readonly Durability $durability, public readonly int $maxRequestBytes) {}
 
     /**

@@ -40,7 +40,7 @@ final class QueueNames
                 $names[] = substr($key, \strlen($start), -\strlen($end));
             }
         } while ($cursor !== '0');
-        // The engine may return a key twice. The pattern also matches keys of jobs whose id or exclusive key ends so.
+        // The engine may return a key twice. The key of a job with the id or exclusive key "a}:meta" also matches.
         $names = array_filter(array_unique($names), static fn(string $name): bool => !str_contains($name, '}:'));
         sort($names, \SORT_STRING);
 

@@ -22,7 +22,7 @@ final class ShellLineScanner
 
     private OpenConstructs $open;
 
-    /** Last character: x for an escaped one or a value; '' at the start. A backslash with a line feed is ignored. */
+    /** Last character read: x for an escaped one or a value; '' at the start. An escaped line feed is ignored. */
     private string $previous = '';
 
     private bool $atWordStart = true;

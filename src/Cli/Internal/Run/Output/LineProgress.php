@@ -9,7 +9,7 @@ use Spindle\Cli\Internal\Run\Input\InputJob;
 use Spindle\Cli\Internal\Run\RunStatistics;
 use Spindle\Command\CommandResult;
 
-/** Writes the progress as lines of JSON, or as lines of text, which get rarer when the run gets longer. */
+/** Writes the progress: at most one line of JSON a second, or lines of text, which get rarer in a longer run. */
 final class LineProgress implements Progress
 {
     /** The pause between two lines of text is this share of the run's time so far, and at most MAX_PAUSE seconds. */
