@@ -14,8 +14,8 @@ enum JsonMode
     case Arrays;
 
     /**
-     * A value that is read and written back is the same JSON value. Objects are stdClass. A number that neither int nor
-     * float can represent exactly is a {@see JsonNumber}. A string parameter is encoded as a JSON string.
+     * A value that is read and written back is the same JSON value. Objects are stdClass. A number whose text would
+     * change as an int or float, such as 1.50, is a {@see JsonNumber}. A string parameter is encoded as a JSON string.
      *
      * Two things change. Values of json (not jsonb) lose their spaces, and keep only the last of repeated keys. A value
      * that is JSON's null is read as PHP's null, and PHP's null is written as SQL's NULL.
