@@ -246,6 +246,7 @@ final class Worker
                 shmop_write($this->sharedMemory, self::ALL_STARTED, 0);
             }
             $this->recordDuration($duration);
+            $this->hasAlarm ? pcntl_alarm(0) : null;
             if ($now - $this->results->flushedAt > $maxDelay) {
                 $now = $this->flushBefore($index);
             }

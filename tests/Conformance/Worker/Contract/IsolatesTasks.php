@@ -177,6 +177,15 @@ trait IsolatesTasks
 
         self::assertSame(0, $pool->submit($secondsLeft)->await());
         self::assertSame(0, $pool->submit($secondsLeft)->await());
+        $alarmOfLastTasks = static function (int $number): int { // short tasks first, so that a batch has many tasks
+            if ($number <= 5_000) {
+                return 0;
+            }
+            usleep(1_000);
+
+            return pcntl_alarm(600);
+        };
+        self::assertSame(0, array_sum(iterator_to_array($pool->map(range(1, 5_030), $alarmOfLastTasks))));
     }
 
     public function testAWorkerDoesNotGrowByWhatItIsGivenAndWhatItReturns(): void
