@@ -101,6 +101,27 @@ final class SemTest extends TestCase
         self::assertSame([$status, $errors], [$process->getExitCode(), $process->getErrorOutput()]);
     }
 
+    public function testOutputThatFillsTheDiskIsReported(): void
+    {
+        $mount = 'mkdir -p disk && mount -t tmpfs -o size=1m none disk && export TMPDIR=$PWD/disk && exec "$@"';
+        $within = "unshare -m sh -c '{$mount}' sh";
+        $process = $this->bash("{$within} true || exit 77");
+        if ($process->getExitCode() === 77) {
+            self::markTestSkipped('A file system can not be mounted here');
+        }
+        $sem = \PHP_BINARY . ' ' . Program::path() . ' sem --id a --fg';
+        foreach (['', ' >$TMPDIR/large; seq 9'] as $then) {
+            $command = "head -c 2000000 /dev/zero{$then}; exit 0";
+            $process = $this->bash("{$within} {$sem} '{$command}' >printed");
+
+            self::assertSame(254, $process->getExitCode(), $process->getErrorOutput());
+            self::assertStringContainsString(
+                "spindle: the output may be incomplete, because {$this->path()}/disk has no space left\n",
+                $process->getErrorOutput(),
+            );
+        }
+    }
+
     public function testTheCommandHasTheVariablesOfItsEnvironment(): void
     {
         $variables = '$out $err $status $printed';
