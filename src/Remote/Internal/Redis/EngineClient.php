@@ -12,9 +12,12 @@ use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\Backoff;
 use Spindle\Internal\CannotWaitException;
 use Spindle\Internal\Clock;
+use Spindle\Internal\Launcher\LauncherProtocol;
+use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\Network\ClientStream;
 use Spindle\Internal\OwnLoop;
 use Spindle\Internal\Preload;
+use Spindle\Internal\Warnings;
 use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
@@ -94,7 +97,10 @@ final class EngineClient
             Backoff::class,
             BrokerUnavailableException::class,
             CancelledException::class,
+            Codec::class,
             EngineSettings::class,
+            Files::class,
+            LauncherProtocol::class,
             ReconnectBackoff::class,
             TimeoutCancellation::class,
             ...ClientStream::PRELOADED,
@@ -111,7 +117,7 @@ final class EngineClient
         $connection = $this->connection();
         if (!$this->loadsScripts) {
             $this->loadsScripts = true;
-            self::load($connection);
+            $this->load($connection);
         }
     }
 
@@ -161,7 +167,7 @@ final class EngineClient
         if (!ProcessEnd::isSending() || $this->connection?->stream->belongsToThisProcess() !== true) {
             return $this->run($script, $queue, ...$arguments);
         }
-        $source = self::scripts()[$script][0];
+        $source = $this->scripts()[$script][0];
         $this->connection->send('EVAL', [$source, '1', self::keyPrefix($queue), ...array_values($arguments)]);
 
         return null;
@@ -170,7 +176,7 @@ final class EngineClient
     /** @throws BrokerException */
     public function run(string $script, string $queue, #[\SensitiveParameter] string ...$arguments): string
     {
-        [$source, $hash] = self::scripts()[$script];
+        [$source, $hash] = $this->scripts()[$script];
         $connection = $this->connection();
         $rest = ['1', self::keyPrefix($queue), ...array_values($arguments)];
         if ($script === 'submit') {
@@ -297,7 +303,7 @@ final class EngineClient
             $connection = $this->open();
             $this->settings = EngineSettings::of($connection, (string) $this->address);
             if ($this->loadsScripts) {
-                self::load($connection);
+                $this->load($connection);
             }
             $this->connection = $connection;
             ++$this->connectionCount;
@@ -322,9 +328,9 @@ final class EngineClient
      * Loads the scripts that the engine does not know. Otherwise, {@see run()} would send a request for such a script
      * twice, and later requests could overtake the repeated request.
      */
-    private static function load(RedisConnection $connection): void
+    private function load(RedisConnection $connection): void
     {
-        $scripts = array_values(self::scripts());
+        $scripts = array_values($this->scripts());
         try {
             $known = $connection->call('SCRIPT', ['EXISTS', ...array_column($scripts, 1)]);
             foreach ($scripts as $i => [$source]) {
@@ -346,17 +352,44 @@ final class EngineClient
     }
 
     /** @return array<string, array{string, string}> source and SHA-1 hash, by name */
-    private static function scripts(): array
+    private function scripts(): array
     {
         if (self::$scripts === []) {
-            $prelude = file_get_contents(self::SCRIPT_DIRECTORY . '/prelude.lua');
+            $prelude = $this->source('prelude');
+            if (!str_starts_with($prelude, '-- Spindle ' . LauncherProtocol::VERSION . "\n")) {
+                throw $this->refuseScripts('are of another version of Spindle');
+            }
+            $scripts = [];
             foreach (self::SCRIPT_NAMES as $name) {
                 $flags = \in_array($name, self::SCRIPTS_NEEDING_MEMORY, true) ? '' : ' flags=allow-oom';
-                $source = "#!lua{$flags}\n{$prelude}" . file_get_contents(self::SCRIPT_DIRECTORY . "/{$name}.lua");
-                self::$scripts[$name] = [$source, sha1($source)];
+                $source = "#!lua{$flags}\n{$prelude}" . $this->source($name);
+                $scripts[$name] = [$source, sha1($source)];
             }
+            self::$scripts = $scripts;
         }
 
         return self::$scripts;
+    }
+
+    private function source(string $script): string
+    {
+        $file = self::SCRIPT_DIRECTORY . "/{$script}.lua";
+        $source = Files::read($file);
+        if ($source === false) {
+            throw Warnings::suppressed(static fn(): bool => is_file($file))
+                ? BrokerUnavailableException::at((string) $this->address, "the script {$file} can't be read now")
+                : $this->refuseScripts('were removed');
+        }
+
+        return $source;
+    }
+
+    private function refuseScripts(string $why): BrokerRefusedException
+    {
+        return BrokerRefusedException::at(
+            (string) $this->address,
+            'the scripts in ' . self::SCRIPT_DIRECTORY . " {$why}, as after a deployment",
+            'restart this process, or PHP-FPM',
+        );
     }
 }

@@ -1,3 +1,4 @@
+-- Spindle 0.1.0
 -- Each script begins with this file. KEYS[1] is the prefix of all keys of a queue in the engine. It contains the
 -- queue's name in braces, so that all keys are in one slot of a cluster.
 --
