@@ -62,7 +62,9 @@ final class CommandPool implements Lifecycle, Statistics
 
     public function __destruct()
     {
-        $this->dispatcher->kill(LauncherException::destroyed(...));
+        if (isset($this->dispatcher)) { // PHP creates an object before it evaluates the arguments, which may suspend
+            $this->dispatcher->kill(LauncherException::destroyed(...));
+        }
     }
 
     /**

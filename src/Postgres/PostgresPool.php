@@ -95,7 +95,7 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
 
     public function __destruct()
     {
-        if ($this->sessions->belongsToThisProcess()) {
+        if (isset($this->sessions) && $this->sessions->belongsToThisProcess()) {
             $this->sessions->refuseCalls();
         }
     }

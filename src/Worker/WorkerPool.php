@@ -85,7 +85,7 @@ final class WorkerPool implements Executor, Statistics
 
     public function __destruct()
     {
-        if (!$this->dispatcher->isInFork()) {
+        if (isset($this->dispatcher) && !$this->dispatcher->isInFork()) {
             $this->dispatcher->poolDestroyed();
         }
     }

@@ -76,8 +76,8 @@ final class Connection implements DriverConnection
 
     private readonly string $version;
 
-    /** Pid of the process that may release the connection. The copy of this object in a fork must not release it. */
-    private readonly int $pid;
+    /** Pid of the process that may release the connection; not a fork. 0 while the constructor waits for one. */
+    private int $pid = 0;
 
     /**
      * @throws Exception
@@ -86,9 +86,9 @@ final class Connection implements DriverConnection
     public function __construct(PostgresPool $pool)
     {
         self::$versions ??= new \WeakMap();
-        $this->pid = (int) getmypid();
         try {
             $this->connection = self::borrow($pool);
+            $this->pid = (int) getmypid();
             $this->version = self::$versions[$pool] ??= $this->inspectServer();
         } catch (PostgresException|CannotWaitException $failure) {
             throw Exception::of($failure);

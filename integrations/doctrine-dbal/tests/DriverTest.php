@@ -43,6 +43,7 @@ use Spindle\Postgres\PostgresOptions;
 use Spindle\Postgres\PostgresPool;
 use Spindle\Postgres\PostgresPoolOptions;
 use Spindle\Postgres\ResultTooLargeException;
+use Spindle\Postgres\TlsMode;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
 use Spindle\Tests\Locale;
@@ -753,6 +754,34 @@ final class DriverTest extends TidyTestCase
 
         self::assertSame(['', 0], [$process->getErrorOutput(), $process->getExitCode()]);
         self::assertStringEndsWith('result: [1,2]', $process->getOutput());
+    }
+
+    public function testAScriptMayEndWhileAFiberWaitsForAConnection(): void
+    {
+        $process = Host::start(self::class . '::endWhileAFiberWaits');
+        $process->wait();
+
+        self::assertSame(['', 0], [$process->getErrorOutput(), $process->getExitCode()]);
+        self::assertStringEndsWith('result: 1', $process->getOutput());
+    }
+
+    /** @return int number of fibers that wait for a connection */
+    public static function endWhileAFiberWaits(): int
+    {
+        // PHP reuses the handles of these older objects, and destroys objects in the order of their handles.
+        $objects = array_map(static fn(): \stdClass => new \stdClass(), range(1, 50));
+        $GLOBALS['server'] = $server = stream_socket_server('tcp://127.0.0.1:0');
+        self::assertNotFalse($server);
+        $address = (string) stream_socket_get_name($server, false);
+        $pool = new PostgresPool(new PostgresOptions($address, 'test', tls: TlsMode::Disable), 1);
+        $parameters = ['driverClass' => Driver::class, 'driverOptions' => ['pool' => $pool]];
+        async(static function () use ($parameters, &$objects): void {
+            $objects = [];
+            DriverManager::getConnection($parameters)->fetchOne('SELECT 1');
+        })->ignore();
+        Eventually::holds(static fn(): bool => $pool->statistics()['waiting'] === 1, 'the fiber waits');
+
+        return (int) $pool->statistics()['waiting'];
     }
 
     /** @return list<mixed> results before and after a fork that has ended */
