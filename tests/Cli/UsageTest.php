@@ -195,7 +195,8 @@ final class UsageTest extends SpindleCommandTestCase
                 "option {$option}: can't be combined with --queue, because it affects only jobs on this machine",
             ];
         }
-        foreach (['>', '>>', '<', '|', '&&', '||', ';', '&', '2>&1', '2>', '2>/dev/null', '|&', '&>'] as $word) {
+        $operators = ['>', '>>', '<', '|', '&&', '||', ';', '&', '2>&1', '2>', '2>/dev/null', '|&', '&>'];
+        foreach ([...$operators, '>{.}', '2>>{1/}.log', '<{}', '{};', '{1.};date'] as $word) {
             yield "{$word} without a shell" => [
                 ['run', 'touch', 'ran', '{}', $word, 'x', ':::', 'a'],
                 "the command contains the word {$word}, but no shell reads a command of several words; give one word,"
