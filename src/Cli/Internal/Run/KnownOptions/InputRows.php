@@ -33,7 +33,8 @@ final class InputRows
         [
             'colsep C col-sep', 'REGEX', Meaning::Same,
             'Split each line into columns {1} {2}, at the matches of a regular expression',
-            'Regular expressions are those of PCRE, and can contain no Perl code',
+            "Regular expressions are those of PCRE, and can contain no Perl code. `--colsep ''` is refused; in GNU"
+            . ' parallel, it makes each character a column',
         ],
         [
             'header', ':', Meaning::Same, 'The first line of each input has the names of its columns. {NAME} stands for'
@@ -52,8 +53,8 @@ final class InputRows
         ],
         [
             'eof E e', 'END', Meaning::Same, 'End the input at the first line that is END',
-            'Give the value as `-E END` or `--eof=END`', 'eof E e',
-            'Give the value as `-E END` or `--eof=END`; without it, no line ends the input',
+            "Give the value as `-E END` or `--eof=END`. Leave out the option instead of giving `-E ''`", 'eof E e',
+            "Give the value as `-E END` or `--eof=END`; without it, no line ends the input. `-E ''` is refused",
         ],
         [
             'no-run-if-empty r norunifempty', '', Meaning::Same, 'Skip empty and blank lines', '',
@@ -170,7 +171,8 @@ final class InputRows
         ],
         [
             'regexp regex', '', Meaning::Same, 'The values of --recstart and --recend are regular expressions',
-            'The regular expressions are those of PCRE, without \K',
+            'The regular expressions are those of PCRE, without \K. If --recstart and --recend are given with `-N`, and'
+            . ' the input does not begin with --recstart, the first block of GNU parallel ends at the first --recstart',
         ],
         ['remove-rec-sep removerecsep rrs', '', Meaning::Same, 'Remove the separators of records from blocks',
             'A job whose block becomes empty has an empty standard input. GNU parallel does not run its command'],

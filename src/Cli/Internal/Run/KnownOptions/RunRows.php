@@ -176,7 +176,7 @@ final class RunRows
             'joblog jl', 'FILE', Meaning::Same, "Write a line for each finished job to this file, in GNU parallel's"
             . ' format. +FILE adds the lines to a log',
             'A file that is not a job log is refused. The column Receive does not count the commands that `-v` prints.'
-            . ' In GNU parallel, this column counts them, and is 0 with `-u`',
+            . ' In GNU parallel, this column counts them, is 0 with `-u`, and counts standard error too with `--lb`',
         ],
         [
             'resume', '', Meaning::Other, 'Skip the jobs that are in the job log',
@@ -197,7 +197,8 @@ final class RunRows
             . ' `.spindle-results`. Files that Spindle has not written are not replaced. An empty value has the'
             . ' folder `\0empty`. White space that `--trim` or `--colsep` removes from a value is not in the name of'
             . ' its folder. A name of more than 255 bytes ends with a hash. If a command has several lines with'
-            . ' columns, the numbers of its columns do not begin with 1 again. `.csv`, `.tsv` and `.json` are refused',
+            . ' columns, the numbers of its columns do not begin with 1 again. `.csv`, `.tsv` and `.json` are refused.'
+            . ' With `--line-buffer`, only GNU parallel prints the names of the files',
         ],
         ['strict', '', Meaning::Own, 'Start no more jobs after an input line that is not a valid command'],
     ];
