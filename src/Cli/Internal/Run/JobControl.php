@@ -72,10 +72,12 @@ final class JobControl
         return implode('', $this->pool->partialOutput($job, self::MAX_OUTPUT_BYTES));
     }
 
-    /** Returns whether a cancelled job had exited before, and the pool has dropped no lines of --line-buffer. */
-    public static function isComplete(CommandResult $result): bool
+    /** Returns whether a cancelled job had exited before, no retry is left, and no lines of --line-buffer are lost. */
+    public static function isComplete(CommandResult $result, int $retries): bool
     {
-        return $result->error === null && !$result->command->stdout instanceof \Closure;
+        return $result->error === null
+            && !$result->command->stdout instanceof \Closure
+            && ($result->succeeded() || $result->attempts > $retries);
     }
 
     /** Returns whether {@see end()} has ended the job, and forgets this. It then is done, and has failed. */

@@ -337,7 +337,9 @@ final class Runner
 
     private function handleResult(InputJob $job, CommandResult $result): void
     {
-        $isDone = !$result->cancelled || JobControl::isComplete($result) || $this->control->forgetEnded($job);
+        $isDone = !$result->cancelled
+            || JobControl::isComplete($result, $this->options->outcome->retries)
+            || $this->control->forgetEnded($job);
         if (!$isDone) {
             --$this->statistics->submitted;
         } elseif ($result->succeeded()) {

@@ -24,4 +24,12 @@ final class JobControlTest extends TestCase
 
         self::assertFalse($control->forgetEnded($job));
     }
+
+    public function testAJobThatFailedBeforeItsCancellationIsCompleteWithoutARetryOnly(): void
+    {
+        self::assertTrue(JobControl::isComplete(Outcome::result(0), 1));
+        self::assertTrue(JobControl::isComplete(Outcome::result(1), 0));
+        self::assertFalse(JobControl::isComplete(Outcome::result(1), 1));
+        self::assertFalse(JobControl::isComplete(Outcome::result(null, error: 'cancelled'), 0));
+    }
 }
