@@ -110,7 +110,8 @@ final class WorkerGroup implements ContextEvents
             array_keys(self::registeredAutoloaders()),
         );
 
-        $loaded = array_flip(get_included_files()); // open_basedir may hide these files from is_file()
+        // open_basedir may hide loaded files from is_file().
+        $loaded = (string) \ini_get('open_basedir') === '' ? [] : array_flip(get_included_files());
         $exists = static fn(string $file): bool => isset($loaded[$file]) || is_file($file);
 
         return Warnings::suppressed(static fn(): array => array_values(array_filter($files, $exists)));

@@ -67,6 +67,18 @@ final class LateAutoloaderTest extends TestCase
         self::assertSame($before, $pool->submit(self::process(...))->await());
     }
 
+    #[DataProvider('contexts')]
+    public function testALoaderWhoseFileWasRemovedAfterItWasIncludedFailsNoWorker(WorkerContext $context): void
+    {
+        $this->registerLate();
+        file_put_contents($this->path('vendor/autoload.php'), '<?php');
+        require $this->path('vendor/autoload.php');
+        unlink($this->path('vendor/autoload.php'));
+        $pool = new WorkerPool(1, options: new WorkerPoolOptions($context));
+
+        self::assertGreaterThan(0, $pool->submit(self::process(...))->await());
+    }
+
     #[TestWith([false])]
     #[TestWith([true])]
     public function testALoggerMayKillThePoolWhenItsWorkersAreReplaced(bool $maps): void
