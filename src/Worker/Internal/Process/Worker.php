@@ -103,6 +103,7 @@ final class Worker
     {
         $this->initialState = $this->restoresState ? new InitialState($this->isThread) : null;
         $this->loop = LoopCallbacks::find(true);
+        $this->hasAlarm ? pcntl_alarm(0) : null;
         $this->initialMemory = memory_get_usage();
         $this->link->send(WorkerProtocol::READY, 0, pack('P', $this->initialMemory));
         while (($frame = $this->nextFrame()) !== null) {

@@ -186,6 +186,9 @@ trait IsolatesTasks
             return pcntl_alarm(600);
         };
         self::assertSame(0, array_sum(iterator_to_array($pool->map(range(1, 5_030), $alarmOfLastTasks))));
+
+        $pool = $this->pool(1, initialize: static fn(): int => pcntl_alarm(600));
+        self::assertSame(0, $pool->submit($secondsLeft)->await());
     }
 
     public function testAWorkerDoesNotGrowByWhatItIsGivenAndWhatItReturns(): void
