@@ -91,6 +91,7 @@ final class SemTest extends TestCase
         yield 'the same without groups' => ['sem --id a -u --fg "seq 1000000" | head -n 1 >&2', 141, "1\n"];
         yield 'a pipe that the command itself closes' => ['sem --id a --fg "yes | head -n 1" >/dev/null', 0, ''];
         yield 'no output' => ['sem --id a --fg "exit 3" >/dev/full', 3, ''];
+        yield 'a small limit of file sizes' => ['ulimit -f 1; sem --id a --fg "echo hi; exit 3" >&2', 3, "hi\n"];
     }
 
     #[DataProvider('lostOutput')]

@@ -61,7 +61,7 @@ final class SemCommand extends Command
         (exec "$@") >&5 2>&6 3>&- 5>&- 6>&- 7<&- 8<&- 9>&-
         status=$?
         printed=0
-        if ! printf %4096s '' 2>/dev/null >&9; then
+        if ! (printf %512s '' >&9) 2>/dev/null; then
             echo "spindle: the output may be incomplete, because ${TMPDIR:-/tmp} has no space left" >&2
             printed=254
         fi
