@@ -196,7 +196,8 @@ final class UsageTest extends SpindleCommandTestCase
             ];
         }
         $operators = ['>', '>>', '<', '|', '&&', '||', ';', '&', '2>&1', '2>', '2>/dev/null', '|&', '&>'];
-        foreach ([...$operators, '>{.}', '2>>{1/}.log', '<{}', '>out/{.}.txt', '2>err{}', '<in/{}', '{};', '{1.};date'] as $word) {
+        $joined = ['>{.}', '2>>{1/}.log', '<{}', '>out/{.}.txt', '2>err{}', '<in/{}', '{};', '{1.};date'];
+        foreach ([...$operators, ...$joined] as $word) {
             yield "{$word} without a shell" => [
                 ['run', 'touch', 'ran', '{}', $word, 'x', ':::', 'a'],
                 "the command contains the word {$word}, but no shell reads a command of several words; give one word,"

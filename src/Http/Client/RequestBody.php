@@ -13,6 +13,8 @@ use Spindle\Internal\Warnings;
 /** The body of a request with its Content-Type. */
 final readonly class RequestBody
 {
+    private const MAX_FORM_DEPTH = 100;
+
     private function __construct(public string $type, public string|StreamInterface $content) {}
 
     /**
@@ -40,7 +42,7 @@ final readonly class RequestBody
     }
 
     /**
-     * @param array<mixed> $fields as for http_build_query(), and objects with __toString()
+     * @param array<mixed> $fields as for http_build_query(), objects with __toString(), and backed enums
      *
      * @throws \InvalidArgumentException when a value has another type, such as a stream or {@see FormFile}
      */
@@ -119,16 +121,19 @@ final readonly class RequestBody
      *
      * @return array<mixed> the fields without values that http_build_query() would leave out silently, except null
      */
-    private static function encodable(#[\SensitiveParameter] array $fields): array
+    private static function encodable(#[\SensitiveParameter] array $fields, ?object ...$parents): array
     {
         $encodable = [];
         foreach ($fields as $name => $value) {
             $hasFields = $value instanceof \stdClass || \is_object($value) && get_object_vars($value) !== [];
-            $isFile = $value instanceof StreamInterface || $value instanceof FormFile;
+            $isLeaf = $value instanceof StreamInterface || $value instanceof FormFile || $value instanceof \UnitEnum;
             $encodable[$name] = match (true) {
-                \is_array($value) => self::encodable($value),
-                $value === null || \is_scalar($value) || $hasFields && !$isFile => $value,
-                $value instanceof \Stringable && !$isFile => (string) $value,
+                $value === null || \is_scalar($value) => $value,
+                $value instanceof \BackedEnum => $value->value,
+                \is_array($value) && \count($parents) < self::MAX_FORM_DEPTH => self::encodable($value, null, ...$parents),
+                $hasFields && !$isLeaf && !\in_array($value, $parents, true)
+                    => self::encodable(get_object_vars($value), $value, ...$parents),
+                $value instanceof \Stringable && !$isLeaf => (string) $value,
                 default => throw new \InvalidArgumentException(
                     "The field '{$name}' of a form can not be a " . get_debug_type($value)
                         . '. Use a string, or RequestBody::multipart() for a file',

@@ -8,8 +8,10 @@ use Nyholm\Psr7\Stream;
 use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Psr\Http\Message\StreamInterface;
+use Spindle\Command\StartMethod;
 use Spindle\Http\Client\FormFile;
 use Spindle\Http\Client\RequestBody;
+use Spindle\Http\Middleware\ProxyHeaders;
 use Spindle\Tests\Http\EndlessFile;
 use Spindle\Tests\OwnDirectory;
 
@@ -127,9 +129,21 @@ final class RequestBodyTest extends TestCase
     #[TestWith(['stream'])]
     #[TestWith(['file'])]
     #[TestWith(['object'])]
+    #[TestWith(['enum'])]
+    #[TestWith(['object in an object'])]
+    #[TestWith(['object in itself'])]
+    #[TestWith(['array in itself'])]
     public function testAFormRefusesAValueThatIsNoText(string $kind): void
     {
+        $object = (object) ['a' => 1];
+        $object->b = $object;
+        $array = ['a' => 1];
+        $array['b'] = &$array;
         [$value, $type] = match ($kind) {
+            'enum' => [ProxyHeaders::Forwarded, ProxyHeaders::class],
+            'object in an object' => [(object) ['b' => new \DateTimeImmutable()], \DateTimeImmutable::class],
+            'object in itself' => [$object, \stdClass::class],
+            'array in itself' => [$array, 'array'],
             'resource' => [fopen('php://memory', 'r'), 'resource (stream)'],
             'stream' => [Stream::create('x'), Stream::class],
             'file' => [new FormFile(__FILE__), FormFile::class],
@@ -148,9 +162,10 @@ final class RequestBodyTest extends TestCase
                 return 'a b';
             }
         };
-        $fields = ['a' => [$text], 'b' => (object) ['c' => 1, 'd' => null], 'e' => new \stdClass()];
+        $fields = ['a' => [$text], 'b' => (object) ['c' => $text, 'd' => null], 'e' => new \stdClass()];
 
-        self::assertSame('a%5B0%5D=a+b&b%5Bc%5D=1', RequestBody::form($fields)->content);
+        self::assertSame('a%5B0%5D=a+b&b%5Bc%5D=a+b', RequestBody::form($fields)->content);
+        self::assertSame('a=posix_spawn', RequestBody::form(['a' => StartMethod::PosixSpawn])->content);
     }
 
     /** @return list<array{string, string}> names and values */
