@@ -15,8 +15,8 @@ final class KeyFileException extends \RuntimeException implements SpindleExcepti
     public static function noFile(): self
     {
         return new self('No key file is given: ' . (PortableTask::isInWorker()
-            ? 'the workers of spindle work do not have the environment variable SPINDLE_KEY_FILE, even if it is set '
-                . 'for the agent. Pass the keys as SigningKeys::fromFile($file)'
+            ? 'the environment variable SPINDLE_KEY_FILE of an agent (spindle work) is not passed on to its '
+                . 'workers. Pass the keys as SigningKeys::fromFile($file)'
             : 'set SPINDLE_KEY_FILE to the file with the keys that sign jobs and outcomes. ' . self::ADVICE));
     }
 

@@ -176,11 +176,10 @@ final class WorkTest extends TestCase
 
         self::assertSame(
             [
-                'The address of the engine is empty. The workers of spindle work do not have the environment variable '
-                    . 'SPINDLE_BROKER, even if it is set for the agent. Read the address from a file',
-                'No key file is given: the workers of spindle work do not have the environment variable '
-                    . 'SPINDLE_KEY_FILE, even if it is set for the agent. '
-                    . 'Pass the keys as SigningKeys::fromFile($file)',
+                'The address of the engine is empty. The environment variable SPINDLE_BROKER of an agent '
+                    . '(spindle work) is not passed on to its workers. Read the address from a file',
+                'No key file is given: the environment variable SPINDLE_KEY_FILE of an agent '
+                    . '(spindle work) is not passed on to its workers. Pass the keys as SigningKeys::fromFile($file)',
             ],
             $this->executor($queue)->submit($messages)->await(),
         );

@@ -47,8 +47,8 @@ final class SymfonyClient implements HttpClientInterface, LoggerAwareInterface, 
 
     /** Options that cause an exception, because this client can't apply them. The texts are hints for the message. */
     private const UNSUPPORTED = [
-        'resolve' => 'host names are always resolved with DNS. NoPrivateNetworkHttpClient needs this option; instead of'
-            . ' it, set blocksPrivateAddresses of HttpClient',
+        'resolve' => 'host names are always resolved with DNS. In place of NoPrivateNetworkHttpClient, which needs this'
+            . ' option, give the HttpClient the option blocksPrivateAddresses',
         'bindto' => 'the system chooses the local address',
         'passphrase' => 'remove the password from the key',
         'ciphers' => 'OpenSSL chooses them',

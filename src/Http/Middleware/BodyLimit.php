@@ -37,7 +37,7 @@ final readonly class BodyLimit implements MiddlewareInterface
             ? $digits[1]
             : '';
         if (\strlen($declared) > 18 || max((int) $declared, $body->getSize()) > $this->bytes) {
-            throw new HttpException(413, "The body is larger than {$this->bytes} bytes (BodyLimit)");
+            throw new HttpException(413, "The body is larger than {$this->bytes} bytes");
         }
         if ($body instanceof BodyLimited) {
             $body->limit($this->bytes);

@@ -109,8 +109,7 @@ final readonly class BodyParser
     {
         $text = rtrim($this->readText($body), '&');
         if ($text !== '' && substr_count($text, '&') >= $this->limits->maxFields) {
-            $limit = $this->limits->maxFields;
-            throw BodyErrors::tooMuch("The form has more than {$limit} fields (FormLimits::\$maxFields)");
+            throw BodyErrors::tooMuch("The form has more than {$this->limits->maxFields} fields");
         }
         $fields = new NameTree($this->limits->maxDepth);
         foreach (explode('&', $text) as $pair) {
@@ -152,7 +151,7 @@ final readonly class BodyParser
         if (JsonMembers::exceeds($text, $members)) {
             throw BodyErrors::tooMuch(
                 'The JSON has too many members: objects with more than ' . JsonMembers::MAX_UNCOUNTED_MEMBERS
-                    . " members may together have at most {$members} (FormLimits::\$maxJsonMembers)",
+                    . " members may together have at most {$members} members",
             );
         }
         if (\strlen($text) > self::MAX_SMALL_JSON_BYTES) {
@@ -163,10 +162,7 @@ final readonly class BodyParser
             $value = json_decode($text, true, $this->limits->maxDepth + 1, \JSON_THROW_ON_ERROR);
         } catch (\JsonException $exception) {
             throw $exception->getCode() === \JSON_ERROR_DEPTH
-                ? BodyErrors::tooMuch(
-                    "The JSON is nested deeper than {$this->limits->maxDepth} levels (FormLimits::\$maxDepth)",
-                    $exception,
-                )
+                ? BodyErrors::tooMuch("The JSON is nested deeper than {$this->limits->maxDepth} levels", $exception)
                 : BodyErrors::malformed("The body is not JSON: {$exception->getMessage()}", $exception);
         }
 

@@ -99,8 +99,7 @@ final class FormCollector implements MultipartSink
     private function checkCount(string $what, int $count, int $limit): void
     {
         if ($count > $limit) {
-            $option = 'max' . ucfirst($what);
-            throw BodyErrors::tooMuch("The form has more than {$limit} {$what} (FormLimits::\${$option})");
+            throw BodyErrors::tooMuch("The form has more than {$limit} {$what}");
         }
     }
 

@@ -55,9 +55,7 @@ final class NameTree
             throw BodyErrors::malformed('The name of a field contains a NUL byte');
         }
         if (substr_count($name, '[') > $this->depth) {
-            throw BodyErrors::tooMuch(
-                "The name of a field has more than {$this->depth} brackets (FormLimits::\$maxDepth)",
-            );
+            throw BodyErrors::tooMuch("The name of a field has more than {$this->depth} brackets");
         }
         $open = strpos($name, '[');
         $first = strtr($open === false ? $name : substr($name, 0, $open), ' .', '__');

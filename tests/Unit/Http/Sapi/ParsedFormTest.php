@@ -48,8 +48,6 @@ final class ParsedFormTest extends TestCase
             413,
             self::refusal(static fn() => ParsedForm::of(['a' => '1'], [], self::head(1000), $warning)),
         );
-        $this->expectExceptionMessage('The form exceeds a limit of PHP (max_input_vars, ');
-        ParsedForm::of(['a' => '1'], [], self::head(1000), $warning);
     }
 
     public function testAFormWithinWhichPhpHasStoppedIsMalformed(): void
@@ -112,8 +110,6 @@ final class ParsedFormTest extends TestCase
         );
 
         self::assertSame([413, 413], [self::refusal($exchange->form(...)), self::refusal($exchange->form(...))]);
-        $this->expectExceptionMessage('bytes (post_max_size)');
-        $exchange->form();
     }
 
     private static function head(int $length): Head
