@@ -123,6 +123,17 @@ final class SemTest extends TestCase
         }
     }
 
+    public function testNoFileIsLeftIfNotAllFilesForTheOutputCanBeCreated(): void
+    {
+        mkdir($folder = $this->path('files'));
+        $mktemp = $this->script('mktemp', "mkdir {$folder}/first 2>/dev/null || exec /usr/bin/mktemp {$folder}/XXXXXX");
+        $path = \dirname($mktemp);
+        $process = $this->bash("PATH={$path}:\$PATH " . \PHP_BINARY . ' ' . Program::path() . ' sem --id a --fg true');
+
+        self::assertSame(254, $process->getExitCode(), $process->getErrorOutput());
+        self::assertSame(['.', '..', 'first'], scandir($folder));
+    }
+
     public function testTheCommandHasTheVariablesOfItsEnvironment(): void
     {
         $variables = '$out $err $status $printed';

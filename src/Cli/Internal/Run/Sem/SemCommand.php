@@ -54,7 +54,7 @@ final class SemCommand extends Command
      */
     private const GROUPED = <<<'SH'
         set -- "$(mktemp)" "$(mktemp)" "$(mktemp)" "$@"
-        [ -n "$1" ] && [ -n "$2" ] && [ -n "$3" ] || exit 254
+        [ -n "$1" ] && [ -n "$2" ] && [ -n "$3" ] || { rm -f "$1" "$2" "$3"; exit 254; }
         exec 5>"$1" 6>"$2" 7<"$1" 8<"$2" 9>"$3"
         rm -f "$1" "$2" "$3"
         shift 3
