@@ -65,10 +65,10 @@ final class Listening
     private readonly OwnLoop $loop;
 
     /**
-     * Time, by hrtime(), at which the connection certainly worked; set when receiving pauses. Null after a ping during
-     * which receiving did not pause, because bytes are then received as soon as they arrive.
+     * @var array{int, float}|null time, by hrtime(), at which the connection certainly worked, and the clock offset at
+     *     that time; set when receiving pauses. Null after a ping without a pause: bytes are then received immediately
      */
-    private ?int $workedAt = null;
+    private ?array $worked = null;
 
     private int $pauseCount = 0;
 
@@ -189,7 +189,7 @@ final class Listening
         $session->pipeline->onClose(
             static fn(?\Throwable $reason) => $weak->get()?->onConnectionClosed($session, $reason),
         );
-        $this->reconnected = $this->workedAt = null;
+        $this->reconnected = $this->worked = null;
         $this->isAnswered = false;
         $this->listened = $this->channels->withReaders($this->listened);
         if ($this->listened !== []) {
@@ -335,7 +335,7 @@ final class Listening
         $this->channels->takenSince = $this->pendingSince;
         if ($this->session?->isOpen() === true) {
             $this->session->pipeline->pause(false);
-            if ($this->workedAt !== null && $this->session->inFlight() === 0) {
+            if ($this->worked !== null && $this->session->inFlight() === 0) {
                 async($this->pingAfterPause(...), $this->session)->ignore();
             }
         }
@@ -346,11 +346,11 @@ final class Listening
     /** Pings the server. The answer arrives after all notifications that the server has sent during the pause. */
     private function pingAfterPause(PipelinedSession $session): void
     {
-        $startedAt = (int) hrtime(true);
+        $started = [(int) hrtime(true), self::clockOffset()];
         $pauseCount = $this->pauseCount;
         $session->ping();
         if ($session === $this->session) {
-            $this->workedAt = $pauseCount === $this->pauseCount ? null : $startedAt;
+            $this->worked = $pauseCount === $this->pauseCount ? null : $started;
         }
     }
 
@@ -361,9 +361,10 @@ final class Listening
         }
         $this->pending[] = $notification;
         if ($this->isAnswered && $this->session !== null && \count($this->pending) >= self::MAX_PENDING_NOTIFICATIONS) {
-            $this->workedAt ??= $completeUntil;
-            ++$this->pauseCount;
             $this->session->pipeline->pause(true);
+            $this->noteClockOffset($this->session);
+            $this->worked ??= [$completeUntil, $this->clockOffset];
+            ++$this->pauseCount;
         }
         $this->changed->notify();
     }
@@ -372,26 +373,25 @@ final class Listening
     {
         if ($session === $this->session) {
             // If the event loop was blocked, the connection may have been lost long ago, just after the last bytes.
-            $time = $this->clockTime($this->workedAt ?? $session->pipeline->completeUntil, $session);
-            $since = new \DateTimeImmutable(\sprintf('@%.6F', $time));
+            [$time, $offset] = $this->worked ?? [$session->pipeline->completeUntil, \INF];
+            $since = new \DateTimeImmutable(\sprintf('@%.6F', $this->clockTime($time, $session, $offset)));
             $this->reconnected = new Reconnected($since, $reason ?? ConnectionLostException::while('it was closed'));
             $this->changed->notify();
         }
     }
 
     /** Returns the time by microtime() for a time by hrtime(), at which or after which the last bytes arrived. */
-    private function clockTime(int $time, PipelinedSession $session): float
+    private function clockTime(int $time, PipelinedSession $session, float $maxOffset = \INF): float
     {
         $this->noteClockOffset($session);
 
-        return $time / 1e9 + min($this->clockOffset, self::clockOffset());
+        return $time / 1e9 + min($this->clockOffset, $maxOffset, self::clockOffset());
     }
 
     private function noteClockOffset(PipelinedSession $session): void
     {
         if ($this->clockOffsetUntil !== $session->pipeline->completeUntil) {
-            $this->clockOffsetUntil = $session->pipeline->completeUntil;
-            $this->clockOffset = $this->lastClockOffset;
+            [$this->clockOffsetUntil, $this->clockOffset] = [$session->pipeline->completeUntil, $this->lastClockOffset];
         }
     }
 

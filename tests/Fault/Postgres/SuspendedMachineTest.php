@@ -44,6 +44,14 @@ final class SuspendedMachineTest extends TidyTestCase
         self::assertLessThan(self::SECONDS / 2, $tooLate);
     }
 
+    public function testNotificationsCountAsMissedSinceAPauseThatBeganBeforeTheSuspension(): void
+    {
+        $tooLate = Host::call(self::class . '::suspendPausedListener', timeout: 30);
+
+        self::assertIsFloat($tooLate);
+        self::assertLessThan(self::SECONDS / 2, $tooLate);
+    }
+
     /** @return float seconds from the suspension, or shortly before, to {@see NotificationsDropped::$since} */
     public static function suspendSlowLoop(): float
     {
@@ -85,6 +93,43 @@ final class SuspendedMachineTest extends TidyTestCase
     }
 
     /** @return float seconds from the suspension, or shortly before, to {@see Reconnected::$since} */
+    public static function suspendPausedListener(): float
+    {
+        self::defineClock();
+        $end = new DeferredFuture();
+        $server = Answers::server(
+            static fn(FakeConnection $client) => $client->stall(),
+            static function (FakeConnection $client) use ($end): void {
+                $session = new FakeSession($client);
+                $session->next();
+                $session->complete('LISTEN');
+                $client->write(str_repeat(Message::notification(1, 'news', 'x'), 20_000));
+                $end->getFuture()->await();
+            },
+            static function (FakeConnection $client): void {
+                $session = new FakeSession($client);
+                $session->next();
+                $session->complete('LISTEN');
+                $session->next();
+            },
+        );
+        $loop = PostgresConnection::connect($server->dsn())->listen('news');
+        $event = $loop->current();
+        self::awaitReads('receiving has paused');
+        self::$suspended = self::SECONDS;
+        $suspendedAt = microtime(true);
+        self::awaitReads('the client has checked the connection');
+        for ($count = 1; $event instanceof Notification; ++$count) {
+            $count === 20_000 ? $end->complete() : null;
+            $loop->next();
+            $event = $loop->current();
+        }
+        \assert($event instanceof Reconnected);
+
+        return (float) $event->since->format('U.u') - $suspendedAt;
+    }
+
+    /** @return float seconds from the suspension, or shortly before, to {@see Reconnected::$since} */
     public static function suspendListener(): float
     {
         self::defineClock();
@@ -119,6 +164,13 @@ final class SuspendedMachineTest extends TidyTestCase
         \assert($reconnected instanceof Reconnected);
 
         return (float) $reconnected->since->format('U.u') - $suspendedAt;
+    }
+
+    /** Waits until the timer that reads the connection has run. */
+    private static function awaitReads(string $what): void
+    {
+        $reads = self::$reads;
+        Eventually::holds(static fn(): bool => self::$reads > $reads + 1, $what);
     }
 
     private static function defineClock(): void
