@@ -130,10 +130,11 @@ final readonly class RequestBody
             $encodable[$name] = match (true) {
                 $value === null || \is_scalar($value) => $value,
                 $value instanceof \BackedEnum => $value->value,
-                \is_array($value) && \count($parents) < self::MAX_FORM_DEPTH => self::encodable($value, null, ...$parents),
+                \is_array($value) && \count($parents) < self::MAX_FORM_DEPTH
+                    => self::encodable($value, null, ...$parents),
+                $value instanceof \Stringable && !$isLeaf => (string) $value,
                 $hasFields && !$isLeaf && !\in_array($value, $parents, true)
                     => self::encodable(get_object_vars($value), $value, ...$parents),
-                $value instanceof \Stringable && !$isLeaf => (string) $value,
                 default => throw new \InvalidArgumentException(
                     "The field '{$name}' of a form can not be a " . get_debug_type($value)
                         . '. Use a string, or RequestBody::multipart() for a file',

@@ -154,6 +154,20 @@ final class RequestBodyTest extends TestCase
         RequestBody::form(['a' => ['b' => $value]]);
     }
 
+    public function testAFormHasTheTextOfAnObjectWithPublicProperties(): void
+    {
+        $money = new class implements \Stringable {
+            public int $amount = 5;
+
+            public function __toString(): string
+            {
+                return '5 EUR';
+            }
+        };
+
+        self::assertSame('m=5+EUR', RequestBody::form(['m' => $money])->content);
+    }
+
     public function testAFormHasTheTextsAndPublicPropertiesOfObjects(): void
     {
         $text = new class implements \Stringable {
