@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Command;
 
 use Spindle\Internal\Backoff;
+use Spindle\Internal\Excerpt;
 use Spindle\Internal\NumberRange;
 
 /**
@@ -46,13 +47,7 @@ final class RetryPolicy
     ) {
         NumberRange::checkCount('The number of retries', $retries, 0);
         $codes = \is_int($onExit) ? [$onExit] : $onExit;
-        foreach (\is_array($codes) ? $codes : [] as $code) {
-            if (!\in_array($code, range(1, 255), true)) {
-                $given = var_export($code, true);
-
-                throw new \ValueError("The exit codes of onExit must be whole numbers from 1 to 255, not {$given}");
-            }
-        }
+        array_map(self::checkCode(...), \is_array($codes) ? $codes : []);
         $this->onExit = $codes;
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
     }
@@ -76,5 +71,14 @@ final class RetryPolicy
     public function delayAfter(int $attempts): float
     {
         return $this->backoff->after($attempts);
+    }
+
+    private static function checkCode(mixed $code): void
+    {
+        if (!\is_int($code)) {
+            $given = \is_scalar($code) ? Excerpt::of(var_export($code, true), 80) : get_debug_type($code);
+
+            throw new \ValueError("The exit codes of onExit must be whole numbers, such as 75, not {$given}");
+        }
     }
 }

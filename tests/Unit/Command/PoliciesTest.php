@@ -34,6 +34,8 @@ final class PoliciesTest extends TestCase
         yield 'an exit code of no interest' => [new RetryPolicy(2, onExit: [2, 4]), $failure, false];
         yield 'the only exit code that is retried' => [new RetryPolicy(2, onExit: 3), $failure, true];
         yield 'another exit code than the only one' => [new RetryPolicy(2, onExit: 4), $failure, false];
+        yield 'an exit code in a range with others' => [new RetryPolicy(2, onExit: range(0, 300)), $failure, true];
+        yield 'no code of a failure' => [new RetryPolicy(2, onExit: 0), $failure, false];
         yield 'a signal' => [$policy, $signal, true];
         yield 'a signal that is not to be retried' => [new RetryPolicy(2, onSignal: false), $signal, false];
         yield 'a timeout' => [$policy, $timeout, true];
@@ -159,7 +161,7 @@ final class PoliciesTest extends TestCase
         yield 'more lookahead than can be counted' => [static fn() => new CommandPoolOptions(lookahead: \PHP_INT_MAX)];
         yield 'a delay that never ends' => [static fn() => new RetryPolicy(1, delay: \INF)];
         yield 'a limit of delays that no clock reaches' => [static fn() => new RetryPolicy(1, maxDelay: 1e30)];
-        foreach ([0, -1, 256, '75', 75.0] as $code) {
+        foreach (['75', 75.0, null] as $code) {
             yield 'the exit code ' . var_export($code, true) => [
                 static fn() => new RetryPolicy(1, onExit: [75, $code]), // @phpstan-ignore argument.type
             ];
@@ -174,5 +176,19 @@ final class PoliciesTest extends TestCase
     {
         $this->expectException(\ValueError::class);
         $make();
+    }
+
+    public function testAMessageShowsAnExitCodeOnlyInPart(): void
+    {
+        $circular = [];
+        $circular['a'] = &$circular;
+        foreach ([[$circular, 'array'], [str_repeat('x', 1000), "'" . str_repeat('x', 79) . '…']] as [$code, $shown]) {
+            try {
+                new RetryPolicy(1, onExit: [$code]); // @phpstan-ignore argument.type
+                self::fail();
+            } catch (\ValueError $error) {
+                self::assertStringEndsWith("must be whole numbers, such as 75, not {$shown}", $error->getMessage());
+            }
+        }
     }
 }
