@@ -15,6 +15,7 @@ final class TaskRetryPolicy
 {
     /** A task that has ended this many workers is not retried again, because it would probably end the next one. */
     private const MAX_CRASHES = 2;
+    private const CLASS_PATTERN = '/^(?:\\\\?[a-z_\x80-\xff][\w\x80-\xff]*+)++(?:@anonymous.*)?$/Dis';
 
     /** @var bool|list<class-string<\Throwable>> */
     public readonly bool|array $onThrow;
@@ -33,7 +34,7 @@ final class TaskRetryPolicy
      * @param float                               $jitter    largest share of a delay that is subtracted at random. With
      *                                                       0.5, a pause lasts 50 to 100 % of the delay
      *
-     * @throws \ValueError when a number is out of its range, or a type is not a string
+     * @throws \ValueError when a number is out of its range, or a type is not the name of a class
      */
     public function __construct(
         public readonly int $retries,
@@ -47,8 +48,8 @@ final class TaskRetryPolicy
     ) {
         NumberRange::checkCount('The number of retries', $retries, 0);
         $types = \is_string($onThrow) ? [$onThrow] : $onThrow;
-        if (\is_array($types) && array_filter($types, \is_string(...)) !== $types) {
-            throw new \ValueError('A list of onThrow must have names of classes, such as RuntimeException::class');
+        if (\is_array($types) && array_filter($types, self::isClassName(...)) !== $types) {
+            throw new \ValueError('onThrow must be true, false or names of classes, such as TypeError::class');
         }
         $this->onThrow = $types;
         $this->backoff = new Backoff($delay, $factor, $maxDelay, $jitter);
@@ -81,5 +82,10 @@ final class TaskRetryPolicy
     public function delayAfter(int $attempts): float
     {
         return $this->backoff->after($attempts);
+    }
+
+    private static function isClassName(mixed $type): bool
+    {
+        return \is_string($type) && preg_match(self::CLASS_PATTERN, $type) === 1;
     }
 }

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Unit\Worker;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 use PHPUnit\Framework\TestCase;
 use Spindle\Worker\TaskException;
 use Spindle\Worker\TaskFailedException;
@@ -55,11 +56,26 @@ final class TaskRetryPolicyTest extends TestCase
         yield 'a crash, whatever the list' => [new TaskRetryPolicy(9, onThrow: []), $crashed, 1, 1, true];
     }
 
-    public function testATypeThatIsNoStringIsRefused(): void
+    #[TestWith([[5]])]
+    #[TestWith(['1'])]
+    #[TestWith([['']])]
+    #[TestWith([['Runtime Exception']])]
+    #[TestWith([['A::class']])]
+    public function testATypeThatIsNoNameOfAClassIsRefused(mixed $types): void
     {
         $this->expectException(\ValueError::class);
-        $this->expectExceptionMessage('A list of onThrow must have names of classes');
-        new TaskRetryPolicy(1, onThrow: [new \DomainException()]); // @phpstan-ignore argument.type
+        $this->expectExceptionMessage('onThrow must be true, false or names of classes, such as TypeError::class');
+        new TaskRetryPolicy(1, onThrow: $types); // @phpstan-ignore argument.type
+    }
+
+    public function testNamesOfAllKindsOfClassesAreAccepted(): void
+    {
+        $anonymous = new class extends \DomainException {};
+        $failure = TaskFailedException::threw(Thrown::of($anonymous), null, 1, null);
+        $names = ['\\' . \TypeError::class, TaskException::class, 'Ärger\\É1', $anonymous::class];
+
+        $policy = new TaskRetryPolicy(9, onThrow: $names); // @phpstan-ignore argument.type
+        self::assertTrue($policy->shouldRetry($failure, 1, 0));
     }
 
     #[DataProvider('decisions')]
