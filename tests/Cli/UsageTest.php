@@ -201,7 +201,8 @@ final class UsageTest extends SpindleCommandTestCase
             yield "{$word} without a shell" => [
                 ['run', 'touch', 'ran', '{}', $word, 'x', ':::', 'a'],
                 "the command contains the word {$word}, but no shell reads a command of several words; give one word,"
-                . " such as 'gzip -c {} > {}.gz'. To pass {$word} to a program, quote {$word} in that one word",
+                . " such as 'gzip -c {} > {}.gz'. To pass {$word} to a program, quote {$word} in that one word, or use"
+                . ' option -q of spindle run',
             ];
         }
         yield 'operators of Perl' => [

@@ -19,7 +19,7 @@ final class CommandTemplate implements JobFormat
 {
     /** Words, such as > and >out/{.}, that a shell would interpret instead of passing them to a program. */
     private const OPERATOR_PATTERN = '~^(?:\d?(?:>>?|<|>\||[<>]&[\d-]|>>?/dev/null)|&>>?|\|&?|\|\||&&?|;'
-        . '|\d?(?:>>?|<)[\w./-]*\{[^{}\s]*\}\S*|\{[\d/.#%-]*\};\w*)$~D';
+        . '|\d?(?:>>?|<)[\w./-]*\{[^{}\s]*\}[^<>\s]*|\{[\d/.#%-]*\};\w*)$~D';
     private const SHELL_CHARACTER_PATTERN = "~[\\s|&;<>()$`\\\\\"'*?[\\]#\\~!]~";
 
     /** Text for {%} in the job log: the log must not depend on the slots of jobs. */
@@ -210,7 +210,8 @@ final class CommandTemplate implements JobFormat
     {
         return new UsageException(
             "the command contains the word {$word}, but no shell reads a command of several words; give one word, such"
-            . " as 'gzip -c {} > {}.gz'. To pass {$word} to a program, quote {$word} in that one word",
+            . " as 'gzip -c {} > {}.gz'. To pass {$word} to a program, quote {$word} in that one word, or use option -q"
+            . ' of spindle run',
         );
     }
 }

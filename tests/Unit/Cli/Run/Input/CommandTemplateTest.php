@@ -196,6 +196,17 @@ final class CommandTemplateTest extends TestCase
         self::assertSame('rm -v x', CommandTemplate::fromWords(["rm -v \\\n"])->command(['x'], 1, 1)->line);
     }
 
+    #[TestWith(['<{}>', '<x>'])]
+    #[TestWith(['<{1/}>', '<x>'])]
+    #[TestWith(['<{a}/>', '<{a}/>'])]
+    public function testAValueInAngleBracketsIsNoRedirection(string $word, string $passed): void
+    {
+        self::assertSame(
+            ['echo', $passed, 'x'],
+            CommandTemplate::fromWords(['echo', $word, '{}'])->command(['x'], 1, 1)->arguments,
+        );
+    }
+
     /** @param non-empty-list<string> $words */
     #[DataProvider('templates')]
     public function testASingleWordThatIsSpecialToAShellIsAShellLine(array $words, bool $isShellLine): void
