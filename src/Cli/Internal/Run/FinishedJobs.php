@@ -5,6 +5,8 @@ declare(strict_types=1);
 namespace Spindle\Cli\Internal\Run;
 
 use Spindle\Cli\Internal\Run\Input\InputJob;
+use Spindle\Cli\Internal\Run\Output\FailureNotices;
+use Spindle\Cli\Internal\TerminalText;
 use Spindle\Cli\Internal\UsageException;
 
 /**
@@ -91,7 +93,9 @@ final class FinishedJobs
             return true;
         }
         if (substr($entry, 1) !== self::hash(strtr($job->loggedCommand(), "\n", "\0"))) {
-            throw $this->mismatch($job->sequence, "the input has '{$job->loggedCommand()}'");
+            $command = TerminalText::fit($job->loggedCommand(), FailureNotices::MAX_COMMAND_COLUMNS);
+
+            throw $this->mismatch($job->sequence, "the input has '{$command}'");
         }
         $sent = $this->sent[$job->sequence] ?? 0;
         if ($sent > 0 && $job->sent > 0 && $sent !== $job->sent) {
@@ -197,7 +201,7 @@ final class FinishedJobs
         $file = fopen($this->path, 'r');
         while ($file !== false && ($line = self::nextLine($file)) !== null) {
             if (preg_match(self::LINE_PATTERN, $line, $match) === 1 && (int) $match['number'] === $sequence) {
-                $text = strtr($match['command'], "\0", "\n");
+                $text = TerminalText::fit(strtr($match['command'], "\0", "\n"), FailureNotices::MAX_COMMAND_COLUMNS);
             }
         }
 

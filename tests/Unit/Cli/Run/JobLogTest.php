@@ -189,6 +189,20 @@ final class JobLogTest extends TestCase
         $finished->needsRun(Outcome::job(2, 'echo c'), false);
     }
 
+    public function testLongCommandsAreShortenedInTheMessage(): void
+    {
+        $logged = str_repeat('a', 201);
+        $given = str_repeat('b', 201);
+
+        $this->expectException(UsageException::class);
+        $this->expectExceptionMessage(
+            "job 1 is '" . substr($logged, 0, 199) . "…' in the job log '{$this->path('log')}', but the input has '"
+            . substr($given, 0, 199) . "…';",
+        );
+
+        $this->finished(self::line(1, $logged))->needsRun(Outcome::job(1, $given), false);
+    }
+
     public function testALogOfGnuParallelIsUnderstood(): void
     {
         $finished = $this->finished("1\t:\t1427127428.563\t     0.003\t0\t2\t3\t0\techo 'a\tb'; exit 3\n");
