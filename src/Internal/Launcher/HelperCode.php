@@ -80,11 +80,12 @@ final class HelperCode
     }
 
     /** @return list<string> files with code; not those of an editor or of macOS. A folder itself if it is unreadable */
-    private static function filesOf(string $path): array
+    public static function filesOf(string $path): array
     {
-        $isCode = static fn(string $name): bool => preg_match('/^\w+\.php$/D', $name) === 1;
+        $isCode = static fn(string $name): bool => preg_match('/^(\w+\.php|[A-Z]\w*)$/D', $name) === 1;
         $names = str_ends_with($path, '.php') ? [] : array_values(array_filter(Files::in($path), $isCode));
+        $files = array_map(static fn(string $name): array => self::filesOf("{$path}/{$name}"), $names);
 
-        return $names === [] ? [$path] : array_map(static fn(string $name): string => "{$path}/{$name}", $names);
+        return $files === [] ? [$path] : array_merge(...$files);
     }
 }

@@ -4,6 +4,7 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Integration\Http;
 
+use PHPUnit\Framework\Attributes\DataProvider;
 use PHPUnit\Framework\Attributes\RequiresPhpExtension;
 use PHPUnit\Framework\Attributes\TestWith;
 use Spindle\Tests\Eventually;
@@ -325,14 +326,23 @@ final class ServeReloadTest extends ServeTestCase
         self::assertSame('old', $this->get('/', "unix://{$this->path('socket')}")->body);
     }
 
-    public function testAReloadIsRefusedAfterSpindleWasReplaced(): void
+    /** @return iterable<string, array{string}> */
+    public static function filesOfSpindle(): iterable
+    {
+        yield 'loaded before the supervisor' => ['Http/SupervisorOptions.php'];
+        yield 'loaded during the start' => ['Http/Internal/Process/Channel.php'];
+        yield 'loaded only by the processes' => ['Http/HttpException.php'];
+    }
+
+    #[DataProvider('filesOfSpindle')]
+    public function testAReloadIsRefusedAfterSpindleWasReplaced(string $file): void
     {
         (new Process(['cp', '-R', \dirname(__DIR__, 3) . '/src', $this->path('src')]))->mustRun();
         $app = 'return static fn($request) => Spindle\Http\Response::text("old" . getmypid());';
         $server = $this->serve($app, ['--processes', '1'], ['-d', "auto_prepend_file={$this->loader()}"]);
         $response = $this->get()->body;
-        $file = $this->path('src/Http/SupervisorOptions.php');
-        file_put_contents($file, str_replace('maxRequests', 'requestLimit', (string) file_get_contents($file)));
+        $file = $this->path("src/{$file}");
+        file_put_contents($file, "\n// changed\n", \FILE_APPEND);
         $this->app('return static fn($request) => Spindle\Http\Response::text("new");');
         $server->signal(\SIGHUP);
 

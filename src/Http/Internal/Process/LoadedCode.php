@@ -5,10 +5,11 @@ declare(strict_types=1);
 namespace Spindle\Http\Internal\Process;
 
 use Composer\Autoload\ClassLoader;
+use Spindle\Internal\Launcher\HelperCode;
 use Spindle\Internal\Launcher\Process\Files;
 use Spindle\Internal\LoadedFiles;
 
-/** The files that the supervisor has loaded. Forks inherit their code, so a reload does not load a changed version. */
+/** All files of Spindle, and those that the supervisor has loaded. Forks inherit loaded code, even of changed files. */
 final class LoadedCode
 {
     /** @var array<string, array{string, string}> identity of the file, and hash of its contents, by path */
@@ -16,20 +17,22 @@ final class LoadedCode
 
     public function __construct()
     {
-        foreach (get_included_files() as $file) {
-            $identity = LoadedFiles::identity($file);
-            if ($identity !== '' && !self::isComposers($file)) { // a read of a FIFO would wait
-                $this->files[$file] = [$identity, self::hash(Files::read($file))];
-            }
-        }
+        $this->record(\function_exists('scandir') ? HelperCode::filesOf(\dirname(__DIR__, 3)) : []);
+        $this->recordLoaded();
     }
 
-    /** Returns a file of the folder whose contents have changed, or that is missing; null if there is none. */
+    public function recordLoaded(): void
+    {
+        $this->record(get_included_files());
+    }
+
+    /** Returns a loaded file, or any file of the folder, that is missing or has other contents; null without one. */
     public function changed(string $folder = ''): ?string
     {
-        foreach ($this->files as $file => [$identity, $hash]) {
-            $present = LoadedFiles::identity($file);
-            if (!str_starts_with($file, $folder) || $present === $identity) {
+        foreach ($folder === '' ? get_included_files() : array_keys($this->files) as $file) {
+            [$identity, $hash] = $this->files[$file] ?? ['', ''];
+            $present = $identity === '' || !str_starts_with($file, $folder) ? $identity : LoadedFiles::identity($file);
+            if ($present === $identity) {
                 continue;
             }
             $text = Files::read($file);
@@ -39,6 +42,17 @@ final class LoadedCode
         }
 
         return null;
+    }
+
+    /** @param array<string> $files */
+    private function record(array $files): void
+    {
+        foreach ($files as $file) {
+            $identity = isset($this->files[$file]) ? '' : LoadedFiles::identity($file);
+            if ($identity !== '' && !self::isComposers($file)) { // a read of a FIFO would wait
+                $this->files[$file] = [$identity, self::hash(Files::read($file))];
+            }
+        }
     }
 
     /** Returns whether Composer writes the file at each change of its autoloader. {@see FreshCode} reads it again. */

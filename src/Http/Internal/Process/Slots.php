@@ -231,6 +231,7 @@ final class Slots
         }
         if ($this->starting) {
             $this->starting = false;
+            $this->code->recordLoaded();
             $this->logger->info($this->readyMessage);
         }
 

@@ -22,4 +22,20 @@ final class LoadedCodeTest extends TestCase
         self::assertSame(1, OnceReadable::$openCount);
         self::assertNull($code->changed('once://'));
     }
+
+    public function testAFileThatIsLoadedLaterIsCheckedFromThenOn(): void
+    {
+        $file = (string) tempnam(sys_get_temp_dir(), 'spindle-');
+        try {
+            $code = new LoadedCode();
+            include $file;
+            $code->recordLoaded();
+            self::assertNull($code->changed());
+            file_put_contents($file, 'changed');
+
+            self::assertSame($file, $code->changed());
+        } finally {
+            unlink($file);
+        }
+    }
 }
