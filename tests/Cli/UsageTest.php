@@ -196,7 +196,8 @@ final class UsageTest extends SpindleCommandTestCase
             ];
         }
         $operators = ['>', '>>', '<', '|', '&&', '||', ';', '&', '2>&1', '2>', '2>/dev/null', '|&', '&>'];
-        $joined = ['>{.}', '2>>{1/}.log', '<{}', '>out/{.}.txt', '2>err{}', '<in/{}', '{};', '{1.};date'];
+        $joined = ['>{.}', '2>>{1/}.log', '<{}', '>out/{.}.txt', '2>err{}', '<in/{}', '{};', '{1.};date', '&>{}',
+            '&>>out/{}', '>|{}', '>$HOME/{}'];
         foreach ([...$operators, ...$joined] as $word) {
             yield "{$word} without a shell" => [
                 ['run', 'touch', 'ran', '{}', $word, 'x', ':::', 'a'],

@@ -19,7 +19,7 @@ final class CommandTemplate implements JobFormat
 {
     /** Words, such as > and >out/{.}, that a shell would interpret instead of passing them to a program. */
     private const OPERATOR_PATTERN = '~^(?:\d?(?:>>?|<|>\||[<>]&[\d-]|>>?/dev/null)|&>>?|\|&?|\|\||&&?|;'
-        . '|\d?(?:>>?|<)[\w./-]*\{[^{}\s]*\}[^<>\s]*|\{[\d/.#%-]*\};\w*)$~D';
+        . '|(?:\d?(?:>[>|]?|<)|&>>?)[\w./$-]*\{[^{}\s]*\}[^<>\s]*|\{[\d/.#%-]*\};\w*)$~D';
     private const SHELL_CHARACTER_PATTERN = "~[\\s|&;<>()$`\\\\\"'*?[\\]#\\~!]~";
 
     /** Text for {%} in the job log: the log must not depend on the slots of jobs. */
