@@ -6,7 +6,10 @@ namespace Spindle;
 
 use Spindle\Internal\OwnLoop;
 
-/** A launcher (the helper process that starts a pool's commands) has failed, or the pool was closed or killed. */
+/**
+ * A launcher (the helper process that starts a pool's commands) could not be started or has failed, or the pool was
+ * closed or killed.
+ */
 final class LauncherException extends \RuntimeException implements SpindleException
 {
     /**

@@ -14,7 +14,7 @@ final class CaptureStore
 {
     private const MAX_OUTPUT_MEMORY_BYTES = 1 << 20;
 
-    /** Maximum bytes in memory of all outputs of a pool together. A quarter of memory_limit is another maximum. */
+    /** Maximum bytes in memory of a pool's outputs that are not tiny. A quarter of memory_limit is another maximum. */
     private const MAX_POOL_MEMORY_BYTES = 64 << 20;
 
     /** An output of this length never needs a file, because the objects of its result use more memory. */

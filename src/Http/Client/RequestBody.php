@@ -42,7 +42,8 @@ final readonly class RequestBody
     }
 
     /**
-     * @param array<mixed> $fields as for http_build_query(), objects with __toString(), and backed enums
+     * @param array<mixed> $fields as for http_build_query(), and backed enums. An object with __toString() is sent as
+     *     this text, even if it has public properties
      *
      * @throws \InvalidArgumentException when a value has another type, such as a stream or {@see FormFile}
      */

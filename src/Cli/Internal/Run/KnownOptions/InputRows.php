@@ -113,7 +113,7 @@ final class InputRows
         ],
         [
             'max-chars s maxchars', 'N', Meaning::Same, 'With -m, -X, -n, -N or -L, make no command longer than N bytes'
-            . ' [default: 131072 for -m and -X, else the limit of the system]',
+            . ' [default: 131072 for -m, --xargs and -X, else the limit of the system]',
             'The NUL byte at the end of each argument counts. GNU parallel also counts the quotes that it adds to'
             . ' values; here, a command of several words has no such quotes. The default of GNU parallel is about half'
             . ' as long',
