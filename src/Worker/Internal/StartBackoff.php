@@ -20,6 +20,9 @@ final class StartBackoff
     /** Seconds from a failure to the next start of a worker, if the pool still has other workers. */
     private const RESTART_PAUSE_SECONDS = 0.5;
 
+    /** {@see takeFailure()} returns no failure that is older than this many nanoseconds. */
+    private const RECENT_NANOSECONDS = 1_000_000_000;
+
     /**
      * Number of failures that left the pool without a worker. {@see mayRetry()} counts them. The number is reset when a
      * worker becomes idle after a task, and when a ready worker ends that has begun a task or has no tasks.
@@ -29,6 +32,8 @@ final class StartBackoff
     private int $failedAt = 0;
 
     private int $failedStartCount = 0;
+
+    private int $startFailedAt = 0;
 
     /** Cause of the last failed start, if more starts in a row have failed than the pool has workers. */
     private ?WorkerStartException $failure = null;
@@ -53,6 +58,7 @@ final class StartBackoff
     public function countFailedStart(int $limit, WorkerStartException $failure): bool
     {
         $this->failure = ++$this->failedStartCount > $limit ? $failure : null;
+        $this->startFailedAt = hrtime(true);
 
         return $this->failure !== null;
     }
@@ -63,10 +69,10 @@ final class StartBackoff
         $this->failure = null;
     }
 
-    /** Returns the cause if too many starts in a row have failed. Then counts from 0 again. */
+    /** Returns the cause if too many starts in a row have failed, the last one just now. Then counts from 0 again. */
     public function takeFailure(): ?WorkerStartException
     {
-        $failure = $this->failure;
+        $failure = hrtime(true) - $this->startFailedAt < self::RECENT_NANOSECONDS ? $this->failure : null;
         if ($failure !== null) {
             $this->workerBecameReady();
         }

@@ -296,7 +296,7 @@ final class Workers implements WorkerEvents
      * Handles a worker that ended before it began any task. Waiting tasks could wait for ever, so they fail if:
      * - the worker exited before it was ready, and the pool has no other worker
      * - the worker was ready or was killed, the pool has no other worker, and {@see StartBackoff::mayRetry()} is false
-     * - more workers in a row than the pool's size exited before they were ready, and no worker is ready
+     * - more starts in a row than the pool's size have failed, and no worker is ready
      */
     private function endedWithoutTask(WorkerHandle $worker): void
     {

@@ -13,6 +13,9 @@ use Spindle\Worker\WorkerPool;
 use Spindle\Worker\WorkerPoolOptions;
 use Spindle\Worker\WorkerStartException;
 
+use function Amp\delay;
+use function Amp\Future\await;
+
 /** Tests workers that never become ready, and workers that are replaced. */
 trait StartFaults
 {
@@ -241,6 +244,44 @@ trait StartFaults
         }
         unlink($broken);
         unlink($thrown);
+
+        $counts = [];
+        foreach ($pool->map([0, 1], $task) as $items) {
+            $counts[] = iterator_count($items);
+        }
+        self::assertSame([5000, 5000], $counts);
+    }
+
+    public function testAMapGetsAnExtraWorkerAlthoughStartsFailedBeforeTheMap(): void
+    {
+        [$broken, $starts, $thrown] = [$this->path('broken'), $this->path('starts'), $this->path('thrown')];
+        $pool = $this->pool(2, retries: 1, initialize: static function () use ($broken, $starts): void {
+            file_put_contents($starts, '.', \FILE_APPEND);
+            is_file($broken) && throw new \DomainException('no settings');
+        });
+        $pool->submit(new Call('square', 1))->await();
+        touch($broken);
+        $wait = static function () use ($broken): void {
+            while (is_file($broken)) {
+                clearstatcache();
+                usleep(1000);
+            }
+        };
+        $waiting = [$pool->submit($wait), $pool->submit($wait)];
+        Eventually::holds(static fn(): bool => \strlen((string) file_get_contents($starts)) >= 5, 'Starts fail', 30.0);
+        unlink($broken);
+        await($waiting);
+        delay(1.0);
+        $pool->resize(1);
+        $task = static function (int $number) use ($thrown): \Generator {
+            $number === 0 && !is_file($thrown) && touch($thrown) && throw new \RuntimeException('try again');
+
+            return (static function (): \Generator {
+                for ($i = 0; $i < 5000; ++$i) {
+                    yield str_repeat('x', 1000);
+                }
+            })();
+        };
 
         $counts = [];
         foreach ($pool->map([0, 1], $task) as $items) {
