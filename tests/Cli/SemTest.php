@@ -17,7 +17,7 @@ final class SemTest extends TestCase
     use RunsGnuParallel;
 
     /** Functions for the lines: hold waits in a command until the line calls go. */
-    private const FUNCTIONS = 'rm -f go begun; go() { touch go; }; hold="until [ -e go ]; do sleep 0.01; done"; ';
+    private const FUNCTIONS = 'rm -f go begun; go() { touch go; }; hold="until [ -e go ]; do sleep 0.1; done"; ';
 
     /** Shell lines in which `sem` is the tool. */
     private const LINES = [
@@ -50,13 +50,14 @@ final class SemTest extends TestCase
             "b\na1\na2\n",
         ],
         'ungrouped output' => [
-            'sem -j2 -u --id a "echo a1; touch begun; $hold; echo a2"; until [ -e begun ]; do sleep 0.01; done;'
+            'sem -j2 -u --id a "echo a1; touch begun; $hold; echo a2"; until [ -e begun ]; do sleep 0.05; done;'
             . ' sem -j2 -u --id a --fg "echo b"; go; sem --id a --wait',
             "a1\nb\na2\n",
         ],
         'both streams' => ['sem --id a --fg "echo a; echo b >&2" 2>&1', "a\nb\n"],
         'replacement strings' => ['sem --id a --fg echo {} "{#}" "{%}"', "1 1\n"],
         'a word that looks like a replacement string' => ["sem --id a --fg \"echo {''}\"", "{}\n"],
+        'a descriptor of the caller' => ['exec 9>kept; sem --id a --fg "echo x >&9"; cat kept', "x\n"],
         'no jobs to wait for' => ['sem --id a --wait; echo $?', "0\n"],
         'what a command leaves running' => [
             'sem --id a "sleep 2 >/dev/null 2>&1 & echo a"; sem --id a --fg echo b; sleep 2', "a\nb\n",
@@ -188,7 +189,7 @@ final class SemTest extends TestCase
             fgets(STDIN);
             PHP);
         $process = $this->sem(
-            'ulimit -n 4096; coproc ' . \PHP_BINARY . ' hold.php; until [ -e begun ]; do sleep 0.01; done;'
+            'ulimit -n 4096; coproc ' . \PHP_BINARY . ' hold.php; until [ -e begun ]; do sleep 0.05; done;'
                 . ' TIMEFORMAT="%U %S"; time sem --id a --wait --st -2 2>/dev/null; echo >&${COPROC[1]}; wait',
         );
 
@@ -215,7 +216,7 @@ final class SemTest extends TestCase
 
     public function testNoPipeDisappearsWhileAnotherProcessCountsThem(): void
     {
-        $holder = $this->process(['sem', '--id', 'a', '--fg', ': > started; until [ -e go ]; do sleep 0.01; done']);
+        $holder = $this->process(['sem', '--id', 'a', '--fg', ': > started; until [ -e go ]; do sleep 0.05; done']);
         $holder->setEnv(['TMPDIR' => $this->path(), self::MARK => $this->mark]);
         $holder->start();
         $this->waitForFile('started');

@@ -50,21 +50,23 @@ final class SemCommand extends Command
     /**
      * Prints the output when the command has ended, so that outputs of several commands are not mixed. The script sets
      * no variable before the command, because this would change a variable of that name in the command's environment.
-     * A block of a new file, descriptor 9, can't be written if the disk is full, so that output may have been lost.
+     * A block of a new file can't be written if the disk is full, so that output may have been lost.
      */
     private const GROUPED = <<<'SH'
-        set -- "$(mktemp)" "$(mktemp)" "$(mktemp)" "$@"
-        [ -n "$1" ] && [ -n "$2" ] && [ -n "$3" ] || { rm -f "$1" "$2" "$3"; exit 254; }
-        exec 5>"$1" 6>"$2" 7<"$1" 8<"$2" 9>"$3"
-        rm -f "$1" "$2" "$3"
-        shift 3
-        (exec "$@") >&5 2>&6 3>&- 5>&- 6>&- 7<&- 8<&- 9>&-
+        set -- "$(mktemp)" "$(mktemp)" "$@"
+        [ -n "$1" ] && [ -n "$2" ] || { rm -f "$1" "$2"; exit 254; }
+        exec 5>"$1" 6>"$2" 7<"$1" 8<"$2"
+        rm -f "$1" "$2"
+        shift 2
+        (exec "$@") >&5 2>&6 3>&- 5>&- 6>&- 7<&- 8<&-
         status=$?
         printed=0
-        if ! (printf %512s '' >&9) 2>/dev/null; then
+        block=$(mktemp)
+        if ! (printf %512s '' >"$block") 2>/dev/null; then
             echo "spindle: the output may be incomplete, because ${TMPDIR:-/tmp} has no space left" >&2
             printed=254
         fi
+        rm -f "$block"
         cat <&7 || printed=$?
         cat <&8 >&2 || printed=$?
         case $printed in
