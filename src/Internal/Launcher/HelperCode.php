@@ -79,10 +79,10 @@ final class HelperCode
         return hash_final($context);
     }
 
-    /** @return list<string> files with code; not those of an editor or of macOS. A folder itself if it is unreadable */
+    /** @return list<string> Spindle's files; not those of an editor or of macOS. A folder itself if it is unreadable */
     public static function filesOf(string $path): array
     {
-        $isCode = static fn(string $name): bool => preg_match('/^(\w+\.php|[A-Z]\w*)$/D', $name) === 1;
+        $isCode = static fn(string $name): bool => preg_match('/^[\w-]+(\.(php|lua|html|css|js))?$/D', $name) === 1;
         $names = str_ends_with($path, '.php') ? [] : array_values(array_filter(Files::in($path), $isCode));
         $files = array_map(static fn(string $name): array => self::filesOf("{$path}/{$name}"), $names);
 

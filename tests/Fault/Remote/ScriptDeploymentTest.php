@@ -9,7 +9,6 @@ use Spindle\Remote\BrokerException;
 use Spindle\Remote\BrokerRefusedException;
 use Spindle\Remote\BrokerUnavailableException;
 use Spindle\Remote\RedisBroker;
-use Spindle\Remote\RemoteExecutor;
 use Spindle\Tests\Fault\Worker\WorkerDeploymentTest;
 use Spindle\Tests\FreeDescriptors;
 use Spindle\Tests\Host;
@@ -47,18 +46,18 @@ final class ScriptDeploymentTest extends TidyTestCase
     public static function deploy(string $address, string $queue, string $source, string $how): string
     {
         WorkerDeploymentTest::load($source);
-        $executor = new RemoteExecutor(new RedisBroker($address), $queue, self::keys());
+        $broker = new RedisBroker($address);
         $scripts = "{$source}/" . self::SCRIPTS;
         if ($how === 'remove') {
-            rename($scripts, "{$scripts}.old");
+            rename($source, "{$source}.old");
         } else {
             $prelude = (string) file_get_contents("{$scripts}/prelude.lua");
             file_put_contents("{$scripts}/prelude.lua", preg_replace('/\d+\.\d+\.\d+/', '99.9.9', $prelude, 1));
         }
 
-        self::failure(static fn() => $executor->dispatch('getmypid'));
+        self::failure(static fn() => $broker->statistics($queue));
 
-        return self::failure(static fn() => $executor->submit('getmypid')->await());
+        return self::failure(static fn() => $broker->statistics($queue));
     }
 
     public function testScriptsAreReadAgainWhenADescriptorIsFree(): void

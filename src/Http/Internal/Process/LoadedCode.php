@@ -60,7 +60,7 @@ final class LoadedCode
     {
         $hasComposer = class_exists(ClassLoader::class, false);
         foreach ($hasComposer ? array_keys(ClassLoader::getRegisteredLoaders()) : [] as $vendor) {
-            if ($file === "{$vendor}/autoload.php" || str_starts_with($file, "{$vendor}/composer/")) {
+            if ($file === "{$vendor}/autoload.php" || \dirname($file) === "{$vendor}/composer") {
                 return true;
             }
         }

@@ -95,6 +95,7 @@ final class EngineClient
         $this->loop = new OwnLoop();
         Preload::load( // loading a class needs a file descriptor, and perhaps none is free later
             Backoff::class,
+            BrokerRefusedException::class,
             BrokerUnavailableException::class,
             CancelledException::class,
             Codec::class,
@@ -376,7 +377,8 @@ final class EngineClient
         $file = self::SCRIPT_DIRECTORY . "/{$script}.lua";
         $source = Files::read($file);
         if ($source === false) {
-            throw Warnings::suppressed(static fn(): bool => is_file($file))
+            $mayBeHidden = (string) \ini_get('open_basedir') !== '';
+            throw $mayBeHidden || Warnings::suppressed(static fn(): bool => is_file($file))
                 ? BrokerUnavailableException::at((string) $this->address, "the script {$file} can't be read now")
                 : $this->refuseScripts('were removed');
         }
