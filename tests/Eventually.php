@@ -20,7 +20,7 @@ final class Eventually
      *
      * @param callable(): bool $condition
      */
-    public static function holds(callable $condition, string $claim, float $seconds = 5.0): void
+    public static function holds(callable $condition, string $claim, float $seconds = 15.0): void
     {
         self::look($condition, $claim, $seconds, Clock::now(...), static fn() => delay(self::LOOK));
     }
@@ -30,7 +30,7 @@ final class Eventually
      *
      * @param callable(): bool $condition
      */
-    public static function holdsByItself(callable $condition, string $claim, float $seconds = 5.0): void
+    public static function holdsByItself(callable $condition, string $claim, float $seconds = 15.0): void
     {
         $clock = static fn(): float => hrtime(true) / 1e9;
         self::look($condition, $claim, $seconds, $clock, static fn() => usleep((int) (self::LOOK * 1e6)));
@@ -41,7 +41,7 @@ final class Eventually
      *
      * @param callable(): int $count
      */
-    public static function standsStill(callable $count, string $claim, float $seconds = 5.0): void
+    public static function standsStill(callable $count, string $claim, float $seconds = 15.0): void
     {
         [$last, $since] = [0, Clock::now()];
         self::holds(static function () use ($count, &$last, &$since): bool {

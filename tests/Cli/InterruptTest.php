@@ -30,7 +30,7 @@ final class InterruptTest extends SpindleCommandTestCase
         . " interrupt again to end them\n";
 
     /** A job that creates a file, then waits for a file "go". */
-    private const JOB = 'touch started{}; while [ ! -e go ]; do sleep 0.01; done; echo {}';
+    private const JOB = 'touch started{}; while [ ! -e go ]; do sleep 0.05; done; echo {}';
 
     public function testOneInterruptLetsFinishWhatRunsAndStartsNoMore(): void
     {
@@ -223,8 +223,8 @@ final class InterruptTest extends SpindleCommandTestCase
     public function testABackgroundJobOfAScriptIsNotInterrupted(): void
     {
         $this->script('background', <<<'SH'
-            $SPINDLE run 'touch started; while [ ! -e go ]; do sleep 0.01; done; echo' ::: x &
-            until [ -e started ]; do sleep 0.01; done
+            $SPINDLE run 'touch started; while [ ! -e go ]; do sleep 0.05; done; echo' ::: x &
+            until [ -e started ]; do sleep 0.05; done
             kill -INT $!
             touch go
             wait $!

@@ -260,7 +260,7 @@ final class JobLogTest extends SpindleCommandTestCase
                 '-k',
                 '--joblog',
                 'log',
-                'while [ {} -lt 4 ] && [ ! -e $(({#} + 1)) ]; do sleep 0.01; done; touch {}',
+                'while [ {} -lt 4 ] && [ ! -e $(({#} + 1)) ]; do sleep 0.05; done; touch {}',
                 ':::',
                 '1',
                 '2',
@@ -338,7 +338,7 @@ final class JobLogTest extends SpindleCommandTestCase
 
     public function testTwoRunsDoNotShareALog(): void
     {
-        $job = 'touch started; while [ ! -e go ]; do sleep 0.01; done; echo';
+        $job = 'touch started; while [ ! -e go ]; do sleep 0.05; done; echo';
         $first = $this->start(['--joblog', 'log', $job, ':::', 'a']);
         $this->waitForFile('started');
 

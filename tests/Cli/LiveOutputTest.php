@@ -10,7 +10,7 @@ use Spindle\Tests\Eventually;
 /** The output of jobs that still run, and signals during it. */
 final class LiveOutputTest extends SpindleCommandTestCase
 {
-    private const JOB = 'echo {}; touch started; while [ ! -e go ]; do sleep 0.01; done; echo end';
+    private const JOB = 'echo {}; touch started; while [ ! -e go ]; do sleep 0.05; done; echo end';
 
     /** @return iterable<string, array{list<string>}> */
     public static function options(): iterable

@@ -110,7 +110,7 @@ final class PipeTest extends SpindleCommandTestCase
     public function testBlocksAreReadDuringADelay(): void
     {
         $process = $this->shell(
-            '(seq 4; until [ -e started2 ]; do sleep 0.01; done; seq 5 8) | $SPINDLE run --delay 0.3 -j2 --pipe'
+            '(seq 4; until [ -e started2 ]; do sleep 0.05; done; seq 5 8) | $SPINDLE run --delay 0.3 -j2 --pipe'
             . ' --round-robin --block 2 "touch started{#}; cat" | sort',
         );
 
@@ -515,7 +515,7 @@ final class PipeTest extends SpindleCommandTestCase
     public function testAFailureOfTheInputEndsTheJobsOfRoundRobin(): void
     {
         $process = $this->shell(
-            '{ seq -f "%040.0f" 2; until [ -e started ]; do sleep 0.01; done;'
+            '{ seq -f "%040.0f" 2; until [ -e started ]; do sleep 0.05; done;'
                 . ' head -c 100000 /dev/zero | tr "\0" a; echo "!"; } | $SPINDLE run --pipe --round-robin --regexp'
                 . ' --recend "(?:(a|b)*c)|\n" --block 30 -j4 "touch started; cat >/dev/null"',
             10.0,

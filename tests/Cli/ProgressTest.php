@@ -70,7 +70,7 @@ final class ProgressTest extends SpindleCommandTestCase
     #[TestWith(['> /dev/tty'])]
     public function testOutputReplacesABarIfAStreamIsTheControllingTerminal(string $redirection): void
     {
-        $line = 'until [ -e go ]; do sleep 0.01; done; echo {}';
+        $line = 'until [ -e go ]; do sleep 0.05; done; echo {}';
         $session = $this->session("\$SPINDLE run -j1 --bar '{$line}' ::: a b {$redirection}");
         $session->waitFor('~1 (of \d+ )?running~');
         $this->file('go', '');
@@ -98,7 +98,7 @@ final class ProgressTest extends SpindleCommandTestCase
     public function testABarNamesTheSlowestRunningJob(): void
     {
         $session = $this->session(
-            '$SPINDLE run -j2 --eta "test {} = b || until [ -e go ]; do sleep 0.01; done" ::: a b',
+            '$SPINDLE run -j2 --eta "test {} = b || until [ -e go ]; do sleep 0.05; done" ::: a b',
         );
         $session->waitFor('~^1/2 \[=+> +\]  1 running  0 failed  [\d.]+/s  ETA \d+:\d\d  0:0\d test .{4}~');
         $this->file('go', '');
@@ -108,7 +108,7 @@ final class ProgressTest extends SpindleCommandTestCase
 
     public function testOutputWithoutALineEndIsNotOverwritten(): void
     {
-        $line = 'printf {}; test {} = a || until [ -e go ]; do sleep 0.01; done';
+        $line = 'printf {}; test {} = a || until [ -e go ]; do sleep 0.05; done';
         $session = $this->session("\$SPINDLE run -j1 --bar '{$line}' ::: a b");
         $session->waitFor('~^a\n1/2 ~');
         $this->file('go', '');
@@ -228,7 +228,7 @@ final class ProgressTest extends SpindleCommandTestCase
     {
         $results = $this->session('mv tty results; echo ready; read line');
         $results->waitFor('~ready~');
-        $line = 'until [ -e go ]; do sleep 0.01; done; echo {}';
+        $line = 'until [ -e go ]; do sleep 0.05; done; echo {}';
         $session = $this->session("\$SPINDLE run --progress bar -j1 '{$line}' ::: a b > \"\$(cat results)\"");
         $session->waitFor('~1 (of \d+ )?running~');
         $this->file('go', '');

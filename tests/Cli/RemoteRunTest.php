@@ -252,7 +252,7 @@ final class RemoteRunTest extends TestCase
         $queue = self::newQueue();
         $this->work($queue, ['--workers', '3']);
         $job = "cd {$this->path()}; case {} in long) echo \$\$ > pid; exec sleep 100;; again) until test -e read;"
-            . ' do sleep 0.01; done;; esac; echo {}';
+            . ' do sleep 0.05; done;; esac; echo {}';
         $inner = $this->remote(['run', '--queue', $queue, '-j3', $job, ':::', 'long', 'once', 'again']);
         $process = Process::fromShellCommandline(
             "{$inner->getCommandLine()} | { head -n 1; exec <&-; touch read; }",
@@ -374,7 +374,7 @@ final class RemoteRunTest extends TestCase
      */
     private function lingering(string $queue, array $options): Process
     {
-        $job = "cd {$this->path()}; echo \$\$ > started{}; while [ ! -e go ]; do sleep 0.01; done; echo {}";
+        $job = "cd {$this->path()}; echo \$\$ > started{}; while [ ! -e go ]; do sleep 0.05; done; echo {}";
         $process = $this->remote(['run', '--queue', $queue, ...$options, $job, ':::', '1', '2', '3']);
         $process->start();
         $this->waitForFile('started1');

@@ -217,7 +217,7 @@ final class ResultsTest extends SpindleCommandTestCase
     public function testTwoRunsDoNotShareAFolder(): void
     {
         $first = $this->start(
-            ['--results', 'out', 'touch started; while [ ! -e go ]; do sleep 0.01; done; echo', ':::', 'a'],
+            ['--results', 'out', 'touch started; while [ ! -e go ]; do sleep 0.05; done; echo', ':::', 'a'],
         );
         $this->waitForFile('started');
 

@@ -214,7 +214,7 @@ final class RunCommandTest extends SpindleCommandTestCase
             [
                 '-j5',
                 '-k',
-                'while [ {} -lt 5 ] && [ ! -e $(({#} + 1)) ]; do sleep 0.01; done; touch {}; echo {}',
+                'while [ {} -lt 5 ] && [ ! -e $(({#} + 1)) ]; do sleep 0.05; done; touch {}; echo {}',
                 ':::',
                 '1',
                 '2',
@@ -231,7 +231,7 @@ final class RunCommandTest extends SpindleCommandTestCase
     {
         // The first job ends only after the second one's output is written.
         $process = $this->shell(
-            '$SPINDLE run -j2 "while [ {} = 1 ] && ! grep -q 2 output; do sleep 0.01; done; echo {}"'
+            '$SPINDLE run -j2 "while [ {} = 1 ] && ! grep -q 2 output; do sleep 0.05; done; echo {}"'
             . ' ::: 1 2 > output; cat output',
         );
 
@@ -241,7 +241,7 @@ final class RunCommandTest extends SpindleCommandTestCase
     public function testASlowFirstJobDoesNotKeepLaterOnesFromRunning(): void
     {
         $process = $this->spindle(
-            ['-j2', '-k', 'while [ {} = 1 ] && [ ! -e 50 ]; do sleep 0.01; done; touch {}; echo {}'],
+            ['-j2', '-k', 'while [ {} = 1 ] && [ ! -e 50 ]; do sleep 0.05; done; touch {}; echo {}'],
             implode("\n", range(1, 50)),
         );
 
@@ -289,7 +289,7 @@ final class RunCommandTest extends SpindleCommandTestCase
         [$jobs, $descriptors] = Scale::isFull() ? [200, 300] : [70, 100];
         $process = $this->shell(
             Program::CLOSE_ALL . "ulimit -n {$descriptors}; seq {$jobs} | \$SPINDLE run -j4 -k "
-            . "\"while [ {#} = 1 ] && [ ! -e {$jobs} ]; do sleep 0.01; done; touch {}; "
+            . "\"while [ {#} = 1 ] && [ ! -e {$jobs} ]; do sleep 0.05; done; touch {}; "
             . 'yes {} 2> /dev/null | head -c 1100000; yes e{} 2> /dev/null | head -c 1100000 >&2" > output 2> errors;'
             . ' echo $?; '
             . "cmp output <(for i in \$(seq {$jobs}); do yes \$i 2> /dev/null | head -c 1100000; done) "
@@ -386,7 +386,7 @@ final class RunCommandTest extends SpindleCommandTestCase
     {
         $this->file('jobs', "1\n");
         $process = $this->start(
-            ['-j', 'jobs', 'touch started{}; while [ ! -e go ]; do sleep 0.01; done', ':::', '1', '2', '3', '4', '5'],
+            ['-j', 'jobs', 'touch started{}; while [ ! -e go ]; do sleep 0.05; done', ':::', '1', '2', '3', '4', '5'],
         );
         $started = fn(): int => \count((array) glob($this->path('started*')));
         $this->waitForFile('started1');
@@ -405,7 +405,7 @@ final class RunCommandTest extends SpindleCommandTestCase
         $process = $this->spindle(
             [
                 '-j0',
-                'touch {}; while [ $(ls | wc -l) -lt 20 ]; do sleep 0.01; done',
+                'touch {}; while [ $(ls | wc -l) -lt 20 ]; do sleep 0.05; done',
                 ':::',
                 ...array_map(strval(...), range(1, 20)),
             ],
@@ -463,7 +463,7 @@ final class RunCommandTest extends SpindleCommandTestCase
 
     public function testAHaltNowEndsWhatRunsAndForgetsIt(): void
     {
-        $line = 'if [ {} = 1 ]; then echo 1; touch 1; sleep 60; fi; while [ ! -e 1 ]; do sleep 0.01; done; exit 3';
+        $line = 'if [ {} = 1 ]; then echo 1; touch 1; sleep 60; fi; while [ ! -e 1 ]; do sleep 0.05; done; exit 3';
         $process = $this->spindle(
             ['-j2', '--joblog', 'log', '--halt', 'now,fail=1', $line, ':::', '1', '2', '3'],
         );

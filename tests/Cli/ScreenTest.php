@@ -12,7 +12,7 @@ use PHPUnit\Framework\Attributes\TestWith;
 final class ScreenTest extends SpindleCommandTestCase
 {
     /** A job that waits for a file with its name. */
-    private const JOB = 'echo begin {}; until [ -e {} ]; do sleep 0.01; done; echo end {}';
+    private const JOB = 'echo begin {}; until [ -e {} ]; do sleep 0.05; done; echo end {}';
 
     private const SETTINGS = 'stty -a | grep -oE " -?(icanon|echo)\b"; stty -a | grep -o "min = [0-9]*"';
 
@@ -281,7 +281,7 @@ final class ScreenTest extends SpindleCommandTestCase
     private function makeSttyWait(string $pattern): void
     {
         $isPending = "grep -q 'ShdPnd:.*[1-9a-f]' /proc/\$\$/status";
-        $wait = "[ -e waits ] || { touch waits; until {$isPending}; do sleep 0.01; done; }";
+        $wait = "[ -e waits ] || { touch waits; until {$isPending}; do sleep 0.05; done; }";
         $real = trim((string) shell_exec('command -v stty'));
         $this->file('stty', <<<BASH
             #!/usr/bin/env bash

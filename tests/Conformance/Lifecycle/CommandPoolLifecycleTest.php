@@ -28,7 +28,7 @@ final class CommandPoolLifecycleTest extends LifecycleContract
     {
         \assert($object instanceof CommandPool);
         [$started, $gate] = [$this->path('started'), $this->path('gate')];
-        $command = Command::shell("touch {$started}; until [ -e {$gate} ]; do sleep 0.01; done");
+        $command = Command::shell("touch {$started}; until [ -e {$gate} ]; do sleep 0.05; done");
         $future = async(static fn(): bool => $object->execute($command)->succeeded());
         Eventually::holds(static fn(): bool => file_exists($started), 'the command runs');
 

@@ -34,7 +34,7 @@ final class RemoteCommandsLifecycleTest extends LifecycleContract
     protected function begin(Lifecycle $object): Future
     {
         [$started, $gate] = [$this->path('started'), $this->path('gate')];
-        $command = Command::shell("touch {$started}; until [ -e {$gate} ]; do sleep 0.01; done");
+        $command = Command::shell("touch {$started}; until [ -e {$gate} ]; do sleep 0.05; done");
         $future = async(static fn(): bool => self::execute($object, $command) !== '');
         Eventually::holds(static fn(): bool => file_exists($started), 'the command runs');
 

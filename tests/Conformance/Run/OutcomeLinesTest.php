@@ -41,11 +41,11 @@ final class OutcomeLinesTest extends TestCase
         number=$1
         if [ "$2" = 2 ]; then
             left=50
-            until [ "$number" = 10 ] || [ -e "pid.$((number + 1))" ] || [ $((left -= 1)) -lt 0 ]; do sleep 0.01; done
+            until [ "$number" = 10 ] || [ -e "pid.$((number + 1))" ] || [ $((left -= 1)) -lt 0 ]; do sleep 0.05; done
             if [ "$number" -gt 1 ]; then
-                until [ -e "pid.$((number - 1))" ]; do sleep 0.01; done
+                until [ -e "pid.$((number - 1))" ]; do sleep 0.05; done
                 read -r before < "pid.$((number - 1))"
-                while kill -0 "$before" 2> /dev/null; do sleep 0.01; done
+                while kill -0 "$before" 2> /dev/null; do sleep 0.05; done
             fi
         fi
         exit "$3"

@@ -15,8 +15,8 @@ final class OutputLinesTest extends TestCase
     private const BOTH = 'echo {}; echo {} e >&2';
 
     /** Two jobs, of which the second ends first. */
-    private const REVERSED = 'echo 1 {}; if [ {} = a ]; then until [ -s pid ]; do sleep 0.01; done;'
-        . ' while kill -0 $(cat pid) 2> /dev/null; do sleep 0.01; done; else echo $$ > pid; fi; echo 2 {}';
+    private const REVERSED = 'echo 1 {}; if [ {} = a ]; then until [ -s pid ]; do sleep 0.05; done;'
+        . ' while kill -0 $(cat pid) 2> /dev/null; do sleep 0.05; done; else echo $$ > pid; fi; echo 2 {}';
 
     /** @return iterable<string, array{list<string>, string, string|null}> words, output, standard error */
     public static function lines(): iterable

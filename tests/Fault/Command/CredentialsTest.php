@@ -81,7 +81,7 @@ final class CredentialsTest extends TidyTestCase
         $pool = self::pool($start, 1);
         $running = Async::run(
             static fn(): string
-                => $pool->execute(Command::shell("while [ ! -e {$go} ]; do sleep 0.01; done; id -u"))->stdout(),
+                => $pool->execute(Command::shell("while [ ! -e {$go} ]; do sleep 0.05; done; id -u"))->stdout(),
         );
         $pool->execute(Command::of('true'));
         $old = Processes::launchers();
@@ -111,7 +111,7 @@ final class CredentialsTest extends TidyTestCase
         /** @var \Closure(Command): Future<CommandResult> $execute */
         $execute = static fn(Command $command): Future
             => Async::run(static fn(): CommandResult => $pool->execute($command));
-        $running = $execute(Command::shell("touch {$go}-on; while [ ! -e {$go} ]; do sleep 0.01; done"));
+        $running = $execute(Command::shell("touch {$go}-on; while [ ! -e {$go} ]; do sleep 0.05; done"));
         $waiting = $execute(Command::of('true'));
         Eventually::holds(static fn(): bool => is_file("{$go}-on"), 'the first command runs');
         posix_setegid(self::NOBODY);

@@ -171,7 +171,7 @@ final class DescriptorExhaustionTest extends TidyTestCase
     {
         $php = LauncherPhp::wrapper(
             $directory,
-            "mkdir '{$directory}/first' 2>/dev/null || until [ -e '{$directory}/refused' ]; do sleep 0.01; done",
+            "mkdir '{$directory}/first' 2>/dev/null || until [ -e '{$directory}/refused' ]; do sleep 0.05; done",
         );
         $options = new CommandPoolOptions(startMethod: StartMethod::from($start), php: $php);
         $pool = new CommandPool(1000, 0, $options);

@@ -233,7 +233,7 @@ final class ExhaustionTest extends TidyTestCase
         $retries = new RetryPolicy(30, delay: 0.0);
         $pool = new CommandPool(1, $retries, new CommandPoolOptions(temporaryDirectory: $this->path('missing')));
         $result = $pool->execute(
-            Command::shell('trap "head -c 3000000 /dev/zero; exit 1" TERM; while :; do sleep 0.01; done')
+            Command::shell('trap "head -c 3000000 /dev/zero; exit 1" TERM; while :; do sleep 0.05; done')
                 ->withTimeout(0.1),
         );
 

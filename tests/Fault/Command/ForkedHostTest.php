@@ -103,7 +103,7 @@ final class ForkedHostTest extends TidyTestCase
     public static function forkBeside(string $said): string
     {
         $pool = new CommandPool(2);
-        $command = Command::shell("while [ ! -e {$said} ]; do sleep 0.01; done; echo done");
+        $command = Command::shell("while [ ! -e {$said} ]; do sleep 0.05; done; echo done");
         $other = Async::run(static fn(): CommandResult => $pool->execute($command));
         $pool->execute(Command::of('true'));
         if (pcntl_fork() === 0) {
@@ -168,7 +168,7 @@ final class ForkedHostTest extends TidyTestCase
     {
         $transport = new AgentPool();
         $pool = new CommandPool(1, options: new CommandPoolOptions(transport: $transport));
-        $command = Command::shell("while [ ! -e {$said} ]; do sleep 0.01; done; echo done");
+        $command = Command::shell("while [ ! -e {$said} ]; do sleep 0.05; done; echo done");
         $cancellation = new DeferredCancellation();
         $executions = array_map(
             static fn(): Future => Async::run(

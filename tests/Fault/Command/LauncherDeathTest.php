@@ -193,7 +193,7 @@ final class LauncherDeathTest extends TidyTestCase
     {
         $pids = $this->path('pids');
         $terminated = $this->path('terminated');
-        $killer = "trap ': > {$terminated}; kill -9 \$PPID' TERM; echo \$\$ >> {$pids}; while :; do sleep 0.01; done";
+        $killer = "trap ': > {$terminated}; kill -9 \$PPID' TERM; echo \$\$ >> {$pids}; while :; do sleep 0.05; done";
         $pool = new CommandPool(2, 0, new CommandPoolOptions(gracePeriod: 20, startMethod: $start));
         $run = Async::run(static fn(): CommandResult => $pool->execute(Command::shell($killer)));
         $run->ignore();

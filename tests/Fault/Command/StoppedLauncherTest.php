@@ -59,7 +59,7 @@ final class StoppedLauncherTest extends TidyTestCase
         $pool = $this->pool($start);
         $go = $this->path('go');
         $pool->execute(Command::shell(
-            "(trap '' TERM; while [ ! -e {$go} ]; do sleep 0.01; done; while :; do kill -STOP \$PPID;"
+            "(trap '' TERM; while [ ! -e {$go} ]; do sleep 0.05; done; while :; do kill -STOP \$PPID;"
             . ' done) > /dev/null 2>&1 &',
         ));
         touch($go);

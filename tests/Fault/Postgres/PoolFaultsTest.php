@@ -783,7 +783,7 @@ final class PoolFaultsTest extends TidyTestCase
 
     public function testTheTraceOfAFailedWaitContainsTheCaller(): void
     {
-        $pool = $this->pool(1, acquireTimeout: 0.05);
+        $pool = $this->pool(1, acquireTimeout: 0.5);
         $held = $pool->acquire();
         $unreachable = new PostgresPool('postgresql://nobody@127.0.0.1:1/none?sslmode=disable', 1);
         $pools = [PoolTimeoutException::class => $pool, ConnectionFailedException::class => $unreachable];

@@ -161,11 +161,15 @@ final class UserCodeFaultsTest extends TidyTestCase
         yield 'in the loop over what is heard' => [
             static function (PostgresLink $link, string $table) use ($throw): void {
                 \assert($link instanceof PostgresConnection || $link instanceof PostgresPool);
-                EventLoop::delay(0.05, static function () use ($table): void {
+                $timer = EventLoop::repeat(0.05, static function () use ($table): void {
                     Cluster::ask("NOTIFY {$table}, 'x'");
                 });
-                foreach ($link->listen($table) as $_) {
-                    $throw();
+                try {
+                    foreach ($link->listen($table) as $_) {
+                        $throw();
+                    }
+                } finally {
+                    EventLoop::cancel($timer);
                 }
             },
         ];

@@ -193,7 +193,7 @@ final class CommandFaultsTest extends TestCase
         $secret = 'secret-' . bin2hex(random_bytes(8));
         $pool = $this->pool();
         $command = Command::shell(
-            "echo \$\$ > {$this->path('first')}; until test -e {$this->path('go')}; do sleep 0.01; done; "
+            "echo \$\$ > {$this->path('first')}; until test -e {$this->path('go')}; do sleep 0.05; done; "
                 . 'echo "$TOKEN"; exit 3',
         )->withEnvironment(['TOKEN' => $secret])->withInput($secret);
         $run = Async::run(static fn(): CommandResult => $pool->execute($command));

@@ -94,8 +94,8 @@ final class EngineLimitsTest extends TidyTestCase
         $transport = new RemoteCommands(new RedisBroker($redis->url()), $this->queue(), self::keys());
         $this->agentAt($redis->url(), $this->queue(), 2);
         [$started, $go] = [$this->path('started'), $this->path('go')];
-        $large = "touch {$started}; while [ ! -e {$go} ]; do sleep 0.01; done; head -c 2000000 /dev/zero";
-        $other = "until [ -e {$go} ]; do sleep 0.01; done; echo 1";
+        $large = "touch {$started}; while [ ! -e {$go} ]; do sleep 0.05; done; head -c 2000000 /dev/zero";
+        $other = "until [ -e {$go} ]; do sleep 0.05; done; echo 1";
         $pool = new CommandPool(2, options: new CommandPoolOptions(transport: $transport));
         $commands = [Command::shell($large), Command::shell($other)];
         /** @var Future<array{CommandResult, CommandResult}> $results */

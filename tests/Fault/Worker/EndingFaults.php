@@ -163,20 +163,24 @@ trait EndingFaults
         for ($round = 0; $round < 3; ++$round) {
             self::assertUsable($pool, 100); // tiny tasks are sent together
         }
-        $pool->submit(new Call('sleep', $this->path('first'), 0.002)); // the next two tasks are one batch
-        $cancellation = new DeferredCancellation();
-        $begun = $this->path('begun');
-        $cancelled = $pool->submit(static function () use ($begun): void {
-            pcntl_signal(\SIGTERM, \SIG_IGN); // so that the next task begins before SIGKILL
-            TaskFunctions::sleep($begun, 0.2);
-        }, $cancellation->getCancellation());
-        $next = $pool->submit(new Call('sleep', $this->path('next')));
-        self::pidIn($begun);
-        $cancellation->cancel();
+        $outcome = 'slept';
+        for ($round = 0; $outcome === 'slept' && $round < 5; ++$round) { // until the last two tasks are one batch
+            $pool->submit(new Call('sleep', $this->path('first'), 0.002));
+            $cancellation = new DeferredCancellation();
+            $begun = $this->path("begun{$round}");
+            $cancelled = $pool->submit(static function () use ($begun): void {
+                pcntl_signal(\SIGTERM, \SIG_IGN); // so that the next task begins before SIGKILL
+                TaskFunctions::sleep($begun, 0.2);
+            }, $cancellation->getCancellation());
+            $next = $pool->submit(new Call('sleep', $this->path('next'), 3.0));
+            self::pidIn($begun);
+            $cancellation->cancel();
+            self::assertInstanceOf(CancelledException::class, self::outcome($cancelled));
+            $outcome = self::outcome($next);
+            self::assertUsable($pool, 100);
+        }
 
-        self::assertInstanceOf(CancelledException::class, self::outcome($cancelled));
-        self::assertInstanceOf(WorkerCrashedException::class, self::outcome($next));
-        self::assertUsable($pool);
+        self::assertInstanceOf(WorkerCrashedException::class, $outcome);
     }
 
     public function testWithoutSharedMemoryARetryDoesNotWaitBehindALaterGenerator(): void

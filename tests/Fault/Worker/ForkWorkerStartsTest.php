@@ -40,7 +40,7 @@ final class ForkWorkerStartsTest extends WorkerStartFaultsTestCase
             1,
             gracePeriod: 0.2,
             bootstrap: $this->file('bootstrap.php', "<?php\nsleep(1000);\n"),
-            startTimeout: 0.5,
+            startTimeout: 2.0,
         );
         $former = (string) getcwd();
         mkdir($this->path('directory'));

@@ -49,7 +49,7 @@ final class StartDelayTest extends TidyTestCase
     public function testTheDelayHoldsWhileALauncherStarts(): void
     {
         $go = $this->path('go');
-        $php = LauncherPhp::wrapper($this->path(), "until [ -e {$go} ]; do sleep 0.01; done");
+        $php = LauncherPhp::wrapper($this->path(), "until [ -e {$go} ]; do sleep 0.05; done");
         $pool = new CommandPool(4, options: new CommandPoolOptions(php: $php, delay: self::DELAY));
         $commands = array_fill(0, 3, Command::of('true'));
         $run = Async::run(static fn(): array => iterator_to_array($pool->run($commands)));

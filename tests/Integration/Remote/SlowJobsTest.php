@@ -62,7 +62,7 @@ final class SlowJobsTest extends TidyTestCase
     {
         $gate = new Gate($this->path('gate'));
         $directory = escapeshellarg($this->path('gate'));
-        $slow = Command::shell("cd {$directory}; : > task; until test -e open; do sleep 0.01; done");
+        $slow = Command::shell("cd {$directory}; : > task; until test -e open; do sleep 0.05; done");
         $transport = new RemoteCommands(new MemoryBroker($this->engine), 'queue', self::keys());
         $pool = new CommandPool(options: new CommandPoolOptions(transport: $transport));
         $commands = array_fill(1, 200, Command::of('true'));

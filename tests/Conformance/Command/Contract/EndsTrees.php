@@ -31,7 +31,7 @@ trait EndsTrees
                 (setsid sh -c 'trap "" TERM; echo $$; sleep 100' &)
             done
             wait
-            SH)->withTimeout(1.0));
+            SH)->withTimeout(3.0));
 
         $descendants = Text::numbers($result->stdout());
         self::assertCount(40, array_unique($descendants));

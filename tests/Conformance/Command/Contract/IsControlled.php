@@ -73,7 +73,7 @@ trait IsControlled
         $pool = $this->pool(2);
         $gate = fn(string $name): string => $this->path($name);
         $command = static fn(string $name): Command => Command::shell(
-            "touch {$gate($name)}; until test -e {$gate("{$name}-end")}; do sleep 0.01; done",
+            "touch {$gate($name)}; until test -e {$gate("{$name}-end")}; do sleep 0.05; done",
         );
         $commands = ['a' => $command('a'), 'b' => $command('b'), 'c' => $command('c'), 'd' => $command('d')];
         $run = Async::run(static fn(): array => iterator_to_array($pool->run($commands)));
@@ -166,7 +166,7 @@ trait IsControlled
         $pool = $this->pool(2);
         $go = $this->path('go');
         $long = Command::of('sleep', '1000');
-        $brief = Command::shell("until [ -e {$go} ]; do sleep 0.01; done");
+        $brief = Command::shell("until [ -e {$go} ]; do sleep 0.05; done");
         $speaking = Command::shell('echo one; echo two >&2; sleep 1000');
         // After the brief commands, one command of each run has a slot. The other long one was submitted before.
         foreach ([[$brief, $brief, $long, $long], ['speaking' => $speaking]] as $commands) {
@@ -186,7 +186,7 @@ trait IsControlled
         $pool = $this->pool(2);
         $go = $this->path('go');
         $long = Command::of('sleep', '1000');
-        $brief = Command::shell("until [ -e {$go} ]; do sleep 0.01; done");
+        $brief = Command::shell("until [ -e {$go} ]; do sleep 0.05; done");
         // After the brief commands, one command of each run has a slot.
         $commands = ['a' => $brief, 'b' => $brief, 'c' => $long, 'd' => $long];
         $run = Async::run(static fn(): array => iterator_to_array($pool->run($commands)));
@@ -209,7 +209,7 @@ trait IsControlled
     {
         $pool = $this->pool(1);
         [$go, $runs] = [$this->path('go'), $this->path('runs')];
-        $commands = ['a' => Command::shell("until [ -e {$go} ]; do sleep 0.01; done"), 'b' => Command::of('true')];
+        $commands = ['a' => Command::shell("until [ -e {$go} ]; do sleep 0.05; done"), 'b' => Command::of('true')];
         $run = Async::run(static fn(): array => iterator_to_array($pool->run($commands)));
         $running = ['b' => Command::shell("touch {$runs}; sleep 1000")];
         $other = Async::run(static fn(): array => iterator_to_array($pool->run($running)));
@@ -238,7 +238,7 @@ trait IsControlled
     {
         $pool = $this->pool(1, 1);
         [$file, $go] = [$this->path('pid'), $this->path('go')];
-        $command = Command::shell("echo \$\$ > {$file}; until [ -e {$go} ]; do sleep 0.01; done; exit 1");
+        $command = Command::shell("echo \$\$ > {$file}; until [ -e {$go} ]; do sleep 0.05; done; exit 1");
         $run = Async::run(static fn(): array => iterator_to_array($pool->run(['a' => $command])));
         Eventually::holds(static fn(): bool => (int) @file_get_contents($file) > 0, 'it has started');
         $pid = (int) file_get_contents($file);
@@ -433,7 +433,7 @@ trait IsControlled
         $log = $this->path('log');
         $seen = $this->path('seen');
         $input = static function () use ($gate, $log, $seen): \Generator {
-            yield 'first' => Command::shell("echo x >> {$log}; until [ -e {$gate} ]; do sleep 0.01; done");
+            yield 'first' => Command::shell("echo x >> {$log}; until [ -e {$gate} ]; do sleep 0.05; done");
             Eventually::holds(static fn(): bool => file_exists($gate), 'the pool is being closed');
             touch($seen);
             yield 'second' => Command::of('true');

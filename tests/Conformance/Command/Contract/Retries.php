@@ -115,7 +115,7 @@ trait Retries
     {
         $pool = $this->pool(2, new RetryPolicy(1, delay: 0.0));
         $gate = $this->path('gate');
-        $passing = Command::shell("until test -e {$gate}; do sleep 0.01; done");
+        $passing = Command::shell("until test -e {$gate}; do sleep 0.05; done");
         $run = Async::run(
             static fn(): array => iterator_to_array($pool->run([$passing, $passing, $passing, Command::of('false')])),
         );

@@ -81,7 +81,7 @@ trait StartsCommands
         try {
             $running = Async::run(
                 static fn(): CommandResult
-                    => $pool->execute(Command::shell("while [ ! -e {$go} ]; do sleep 0.01; done")),
+                    => $pool->execute(Command::shell("while [ ! -e {$go} ]; do sleep 0.05; done")),
             );
             $waiting = [];
             foreach (['/' => 'one', '/usr' => 'two'] as $directory => $value) {

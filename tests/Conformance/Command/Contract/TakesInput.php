@@ -106,7 +106,7 @@ trait TakesInput
     public function testAnInputStreamThatIsClosedDuringTheRunFailsOnlyItsCommand(): void
     {
         $stream = Streams::open($this->file('input', str_repeat('x', 4 << 20)), 'r');
-        $wait = 'until [ -e go ]; do sleep 0.01; done';
+        $wait = 'until [ -e go ]; do sleep 0.05; done';
         $errors = Async::run(fn(): array => $this->errors([
             'in' => Command::shell("{$wait}; cat")->withInput($stream)->withWorkingDirectory($this->path()),
             'other' => Command::shell($wait)->withWorkingDirectory($this->path()),

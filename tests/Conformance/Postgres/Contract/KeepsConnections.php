@@ -174,7 +174,7 @@ trait KeepsConnections
 
     public function testStatisticsTellWhatHappened(): void
     {
-        $pool = $this->pool(2, acquireTimeout: 0.05);
+        $pool = $this->pool(2, acquireTimeout: 0.5);
         $statistics = $pool->statistics();
         self::assertSame(2, $statistics['max']);
         self::assertSame(2.0, array_sum($statistics), 'all others are 0');

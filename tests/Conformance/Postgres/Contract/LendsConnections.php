@@ -135,7 +135,7 @@ trait LendsConnections
         self::assertFailsInItsCallers(ConnectionFailedException::class, static fn() => $pool->query('SELECT 1'));
         $pool->close();
 
-        $pool = $this->pool(1, acquireTimeout: 0.02);
+        $pool = $this->pool(1, acquireTimeout: 0.5);
         Eventually::holds(static function () use ($pool): bool {
             try {
                 return $pool->query('SELECT 1')->value() === 1;
@@ -163,12 +163,12 @@ trait LendsConnections
 
     public function testNoCallWaitsLongerThanAcquireTimeout(): void
     {
-        $pool = $this->pool(1, acquireTimeout: 0.05);
+        $pool = $this->pool(1, acquireTimeout: 0.5);
         $connection = $pool->acquire();
         $futures = array_map(Async::run(...), self::verbs($pool));
         foreach ($futures as $future) {
             $message = self::thrown(PoolTimeoutException::class, $future->await(...))->getMessage();
-            self::assertStringContainsString('within 0.05 s (in use: 1, being opened: 0, ', $message);
+            self::assertStringContainsString('within 0.5 s (in use: 1, being opened: 0, ', $message);
         }
         self::assertStatistics(['waiting' => 0, 'timed_out_total' => \count($futures)], $pool);
         $connection->release();
@@ -177,7 +177,7 @@ trait LendsConnections
 
     public function testAFiberThatWaitsForItsOwnTransactionGetsATimeout(): void
     {
-        $pool = $this->pool(1, acquireTimeout: 0.05);
+        $pool = $this->pool(1, acquireTimeout: 0.5);
         $pool->transaction(static function () use ($pool): void {
             $timeout = self::thrown(PoolTimeoutException::class, static fn() => $pool->query('SELECT 1'));
             self::assertStringContainsString('other calls that wait: 0)', $timeout->getMessage());

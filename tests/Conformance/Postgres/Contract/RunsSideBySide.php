@@ -26,7 +26,7 @@ trait RunsSideBySide
             static fn(): Future => Async::run(
                 static fn(): array
                     => $pool->query(
-                        'SELECT clock_timestamp() AS begun, pg_sleep(0.2), clock_timestamp() AS ended',
+                        'SELECT clock_timestamp() AS begun, pg_sleep(1), clock_timestamp() AS ended',
                     )->allNumeric()[0],
             ),
             range(1, 10),
