@@ -53,6 +53,8 @@ final class FixedWaitsTest extends TestCase
             => 'the claim is a rate of attempts',
         'Fault/Remote/EngineOutagesTest.php::testOutagesThatAreLongerThanALeaseAreNoCrashes'
             => 'an outage that is longer than a lease',
+        'Fault/Worker/StartFaults.php::testAMapGetsAnExtraWorkerAlthoughStartsFailedBeforeTheMap'
+            => 'a failed start counts for a second',
         'Integration/Command/ResourceUseTest.php::testAnIdlePoolUsesNoTime' => 'the claim is CPU time in a known time',
         'Integration/Command/ResourceUseTest.php::testAPoolWhoseCommandsSleepUsesNoTime' => 'CPU time of a second',
         'Integration/Http/StatusPageTest.php::handle' => 'a handler under test',

@@ -12,12 +12,16 @@ final readonly class Options
 {
     private const MAX_SHARDS = 64;
 
-    /** @param list<string> $paths test files or folders; empty for all suites of phpunit.xml.dist */
+    /**
+     * @param list<string> $paths test files or folders; empty for all suites of phpunit.xml.dist
+     * @param bool $repeatsFailed whether failed classes run again, one after the other, at the end
+     */
     private function __construct(
         public array $paths,
         public bool $full,
         public int $shards,
         public bool $slowest,
+        public bool $repeatsFailed,
     ) {}
 
     /**
@@ -30,12 +34,14 @@ final readonly class Options
         $paths = [];
         $full = Scale::isFull();
         $shards = (new CpuCount())->usable() + 2; // more than the CPUs, because tests also wait
-        $slowest = false;
+        $slowest = $repeatsFailed = false;
         while (($argument = array_shift($arguments)) !== null) {
             if ($argument === '--full') {
                 $full = true;
             } elseif ($argument === '--slowest') {
                 $slowest = true;
+            } elseif ($argument === '--repeat-failed') {
+                $repeatsFailed = true;
             } elseif ($argument === '--shards' || str_starts_with($argument, '--shards=')) {
                 $value = str_contains($argument, '=') ? substr($argument, 9) : array_shift($arguments);
                 $shards = self::shards($value ?? '');
@@ -48,7 +54,7 @@ final readonly class Options
             }
         }
 
-        return new self($paths, $full, $shards, $slowest);
+        return new self($paths, $full, $shards, $slowest, $repeatsFailed);
     }
 
     private static function shards(string $number): int

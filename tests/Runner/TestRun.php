@@ -20,11 +20,17 @@ final class TestRun
     private const INTERVAL_US = 50_000;
     private const MAX_SLOWEST = 30;
 
+    /** If more classes have failed, none runs again, because a slow machine is not the cause. */
+    private const MAX_REPEATED = 12;
+
     /** @var list<ClassRun> */
     private array $runs = [];
 
     /** @var list<ClassResult> */
     private array $results = [];
+
+    /** @var list<string> names of classes that failed at first, and passed when they ran alone */
+    private array $onlyAlone = [];
 
     private int $interrupted = 0;
     /** Null in a nested run: the outer run holds the lock already. */
@@ -68,6 +74,9 @@ final class TestRun
             }
             $this->runAll($quiet, 1, $sandbox, \count($classes));
         }
+        if ($this->options->repeatsFailed && $this->interrupted === 0) {
+            $this->repeatFailed($sandbox, \count($classes));
+        }
         $durations->save($this->results);
 
         return $this->report(\count($classes));
@@ -87,6 +96,23 @@ final class TestRun
         }
         array_walk($this->runs, static fn(ClassRun $run) => $run->kill());
         $this->runs = [];
+    }
+
+    /** Runs failed classes again, without other load. If a class passes now, this result counts. */
+    private function repeatFailed(Sandbox $sandbox, int $all): void
+    {
+        $failed = $this->failed();
+        if ($failed === [] || \count($failed) > self::MAX_REPEATED) {
+            return;
+        }
+        $this->screen->line('The failed classes run again, one after the other');
+        $passes = static fn(ClassResult $result): bool => $result->passed();
+        $this->results = array_values(array_filter($this->results, $passes));
+        $first = \count($this->results);
+        $this->runAll(array_column($failed, 'class'), 1, $sandbox, $all);
+        foreach (array_filter(\array_slice($this->results, $first), $passes) as $result) {
+            $this->onlyAlone[] = $result->class->name();
+        }
     }
 
     private function ends(ClassRun $run, int $all): bool
@@ -111,6 +137,9 @@ final class TestRun
             $this->reportSlowest();
         }
         $this->reportSkipped();
+        foreach ($this->onlyAlone as $name) {
+            $this->screen->line("PASSED ONLY ALONE: {$name}");
+        }
         foreach ($failed as $result) {
             $this->screen->line("FAILED: {$result->class->name()}: {$result->problem}");
             if (\count($this->results) > 1) {

@@ -4,7 +4,8 @@ declare(strict_types=1);
 
 namespace Spindle\Tests\Runner;
 
-// Runs all test classes, several at once: php tests/Runner/main.php [--full] [--shards N] [--slowest] [PATH...]
+// Runs all test classes, several at once: php tests/Runner/main.php [--full] [--shards N] [--slowest]
+// [--repeat-failed] [PATH...]
 
 require __DIR__ . '/../../vendor/autoload.php';
 

@@ -251,9 +251,11 @@ final class FullServerTest extends HttpServerTestCase
         self::assertLessThan(0.4, microtime(true) - $begun, 'none had to wait');
         $statistics = $this->server()->statistics();
         self::assertSame([0, 8], [$statistics->evictedConnections, $statistics->connections]);
-        self::assertCount(1, $this->log()->all);
-        self::assertStringContainsString('IPv4 address or IPv6 /64 network', $this->log()->messages()[0]);
-        self::assertStringContainsString('maxConnectionsPerAddress', $this->log()->messages()[0]);
+        // On a busy machine, the log also has a warning about a blocked event loop.
+        $isWarning = static fn(string $message): bool => str_contains($message, 'maxConnectionsPerAddress');
+        $warnings = array_values(array_filter($this->log()->messages(), $isWarning));
+        self::assertCount(1, $warnings);
+        self::assertStringContainsString('IPv4 address or IPv6 /64 network', $warnings[0]);
         unset($greedy);
     }
 

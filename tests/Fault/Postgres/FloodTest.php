@@ -270,7 +270,7 @@ final class FloodTest extends TidyTestCase
         $answer = $connection->query('SELECT')->value();
         self::assertIsString($answer);
         self::assertSame(md5($value), md5($answer));
-        self::assertLessThan(5.0, (hrtime(true) - $at) / 1e9, 'it takes some 0.3 s');
+        self::assertLessThan(20.0, (hrtime(true) - $at) / 1e9, 'it takes some 0.3 s');
         unset($connection);
         $server->stop();
     }

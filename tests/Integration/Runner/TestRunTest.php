@@ -44,6 +44,26 @@ final class TestRunTest extends TestCase
         self::assertStringContainsString('FAILED: Integration/Runner/Fixture/Fails: ', $run->getOutput());
     }
 
+    /** @param list<string> $options */
+    #[TestWith([[], 1])]
+    #[TestWith([['--repeat-failed'], 0])]
+    public function testAFailedClassThatPassesAloneFailsTheRunUnlessItIsRepeated(array $options, int $status): void
+    {
+        $folder = \dirname(__DIR__, 3) . '/.cache/tests'; // each run of a class has its own /tmp
+        is_dir($folder) || mkdir($folder, recursive: true);
+        $file = "{$folder}/failed-" . bin2hex(random_bytes(6));
+        putenv("SPINDLE_LEFT={$file}");
+        $run = self::runOf('FailsOnce', ...$options);
+        putenv('SPINDLE_LEFT');
+        is_file($file) && unlink($file);
+
+        self::assertSame($status, $run->getExitCode(), $run->getOutput());
+        self::assertSame(
+            $status === 0,
+            str_contains($run->getOutput(), "\nPASSED ONLY ALONE: Integration/Runner/Fixture/FailsOnce\n"),
+        );
+    }
+
     #[TestWith(['Exits', 'testExits'])]
     #[TestWith(['IsKilled', 'testIsKilled'])]
     #[TestWith(['Pretends', 'testPretends'])]
@@ -171,7 +191,7 @@ final class TestRunTest extends TestCase
     {
         $arguments = array_map(
             static fn(string $argument): string
-                => $argument === '--full' ? $argument : self::FIXTURES . "/{$argument}.php",
+                => str_starts_with($argument, '--') ? $argument : self::FIXTURES . "/{$argument}.php",
             $classesAndOptions,
         );
         $run = self::process(array_values($arguments));
