@@ -14,7 +14,7 @@ use Spindle\Tests\Scale;
 final class TestRun
 {
     /** Maximum duration of a class, in seconds. */
-    private const DEADLINE = 300.0;
+    private const DEADLINE = 600.0;
     private const DEADLINE_FULL = 1_800.0;
 
     private const INTERVAL_US = 50_000;

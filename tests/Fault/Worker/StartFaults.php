@@ -271,7 +271,7 @@ trait StartFaults
         Eventually::holds(static fn(): bool => \strlen((string) file_get_contents($starts)) >= 5, 'Starts fail', 30.0);
         unlink($broken);
         await($waiting);
-        delay(1.0);
+        delay(3.0);
         $pool->resize(1);
         $task = static function (int $number) use ($thrown): \Generator {
             $number === 0 && !is_file($thrown) && touch($thrown) && throw new \RuntimeException('try again');
