@@ -26,6 +26,6 @@ trait EndsInTime
     /** Seconds that one test may take. */
     protected function deadline(): int
     {
-        return 30;
+        return 120;
     }
 }

@@ -28,11 +28,6 @@ final class DemoTest extends TidyTestCase
         $this->workplace->remove();
     }
 
-    protected function deadline(): int
-    {
-        return 120;
-    }
-
     public function testTheDemoDoesRealWorkAndComparesItWithAPlainLoop(): void
     {
         $process = $this->workplace->php(Workplace::project() . '/examples/demo/demo.php', '--limit=12');

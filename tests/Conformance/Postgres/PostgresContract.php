@@ -75,11 +75,6 @@ abstract class PostgresContract extends TidyTestCase
         }
     }
 
-    protected function deadline(): int
-    {
-        return 20;
-    }
-
     /** @param mixed ...$changes options by name */
     protected function options(mixed ...$changes): PostgresOptions
     {

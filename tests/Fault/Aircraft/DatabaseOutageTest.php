@@ -29,7 +29,7 @@ final class DatabaseOutageTest extends ServeTestCase
 
     protected function deadline(): int
     {
-        return 60 + 10 * Scale::of(20);
+        return 120 + 10 * Scale::of(20);
     }
 
     #[RequiresPhpExtension('pcntl')]

@@ -23,11 +23,6 @@ final class DatabaseRefusalsTest extends ServeTestCase
 
     private const ONE = '{"number":"D-AIMA","title":"Airbus A380","serial_number":"38"}';
 
-    protected function deadline(): int
-    {
-        return 60;
-    }
-
     public function testWithoutAConnectionLeftRequestsAreToldToComeBackAndThenAreServed(): void
     {
         $settings = ['max_connections' => 6, 'superuser_reserved_connections' => 0, 'max_wal_senders' => 0];

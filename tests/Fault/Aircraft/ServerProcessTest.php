@@ -21,7 +21,7 @@ final class ServerProcessTest extends ServeTestCase
 
     protected function deadline(): int
     {
-        return 60 + 5 * Scale::of(20);
+        return 120 + 5 * Scale::of(20);
     }
 
     public function testOfAProcessThatIsKilledOnlyItsOwnRequestsFailAndWhatWasAcknowledgedIsThere(): void

@@ -19,11 +19,6 @@ final class WorkerTest extends ServeTestCase
     /** Hundredths of a second of CPU time that identify a rendering worker. Rendering needs several times as many. */
     private const TICKS = 4;
 
-    protected function deadline(): int
-    {
-        return 60;
-    }
-
     public function testACertificateIsRenderedByAnotherWorkerWhenItsOwnIsKilled(): void
     {
         $this->seed(10);

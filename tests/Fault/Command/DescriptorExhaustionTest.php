@@ -29,7 +29,7 @@ final class DescriptorExhaustionTest extends TidyTestCase
 
     protected function deadline(): int
     {
-        return Scale::isFull() ? 230 : 50;
+        return Scale::isFull() ? 230 : 120;
     }
 
     /** @return iterable<string, array{StartMethod, int}> */

@@ -29,11 +29,6 @@ final class ExhaustionTest extends TidyTestCase
 
     private string $cgroup = '';
 
-    protected function deadline(): int
-    {
-        return 50;
-    }
-
     protected function tearDown(): void
     {
         if ($this->cgroup !== '') {

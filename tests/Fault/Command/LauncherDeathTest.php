@@ -30,12 +30,6 @@ final class LauncherDeathTest extends TidyTestCase
     use CatchesThrown;
     use OwnDirectory;
 
-    /** A round takes up to a second on a busy machine when a launcher has to be replaced. */
-    protected function deadline(): int
-    {
-        return 120;
-    }
-
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testItFailsTheRunAndNamesCommandsWithoutAnOutcome(StartMethod $start): void
     {

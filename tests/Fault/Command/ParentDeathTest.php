@@ -26,11 +26,6 @@ final class ParentDeathTest extends TidyTestCase
 
     private const VARIABLE = 'SPINDLE_TEST_HOST';
 
-    protected function deadline(): int
-    {
-        return 60;
-    }
-
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]
     public function testAfterASigkillAtAnyMomentNothingLivesOnForASecond(StartMethod $start): void
     {

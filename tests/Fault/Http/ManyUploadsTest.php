@@ -22,7 +22,7 @@ final class ManyUploadsTest extends TidyTestCase
 
     protected function deadline(): int
     {
-        return 90;
+        return 180;
     }
 
     public function testUploadsOfManyFilesCanNotShutOutOtherClients(): void

@@ -100,7 +100,7 @@ final class SupervisorFaultsTest extends ServeTestCase
 
     protected function deadline(): int
     {
-        return 90;
+        return 180;
     }
 
     public function testAProcessThatIsKilledUnderLoadIsReplacedAndOnlyItsOwnRequestsFail(): void

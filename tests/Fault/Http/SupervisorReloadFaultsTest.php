@@ -20,7 +20,7 @@ final class SupervisorReloadFaultsTest extends ServeTestCase
 
     protected function deadline(): int
     {
-        return 90;
+        return 180;
     }
 
     /** @return iterable<string, array{string, string, 2?: list<string>}> new code, why the reload fails, options */

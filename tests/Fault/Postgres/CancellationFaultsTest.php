@@ -63,7 +63,7 @@ final class CancellationFaultsTest extends TidyTestCase
 
     protected function deadline(): int
     {
-        return 30 + Scale::of(100);
+        return 120 + Scale::of(100);
     }
 
     /** @return iterable<string, array{\Closure(string): PostgresLink}> */

@@ -39,11 +39,6 @@ final class FloodTest extends TidyTestCase
 
     private int $memory = 0;
 
-    protected function deadline(): int
-    {
-        return 60;
-    }
-
     public static function setUpBeforeClass(): void
     {
         $directory = sys_get_temp_dir() . '/spindle-test-' . bin2hex(random_bytes(6));

@@ -40,7 +40,7 @@ final class ProcessFaultsTest extends TidyTestCase
 
     protected function deadline(): int
     {
-        return 60 + 2 * Scale::of(50);
+        return 120 + 2 * Scale::of(50);
     }
 
     #[Group('quiet')]

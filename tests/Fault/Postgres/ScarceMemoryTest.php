@@ -17,7 +17,7 @@ final class ScarceMemoryTest extends TidyTestCase
 
     protected function deadline(): int
     {
-        return 90;
+        return 180;
     }
 
     /** @return iterable<string, array{string, string}> */

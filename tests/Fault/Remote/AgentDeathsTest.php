@@ -59,7 +59,7 @@ final class AgentDeathsTest extends TidyTestCase
 
     protected function deadline(): int
     {
-        return 30 + Scale::of(120);
+        return 120 + Scale::of(120);
     }
 
     public function testAnAgentThatWasStoppedForLongerThanItsLeaseCannotSettleItsJobs(): void

@@ -45,7 +45,7 @@ final class AgentFaultsTest extends TestCase
 
     protected function deadline(): int
     {
-        return 60 + 10 * Scale::of(20);
+        return 180 + 10 * Scale::of(20);
     }
 
     public function testATaskWhoseWorkerIsKilledRunsAgain(): void

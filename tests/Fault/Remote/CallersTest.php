@@ -40,7 +40,7 @@ final class CallersTest extends TidyTestCase
 
     protected function deadline(): int
     {
-        return 60 + intdiv(Scale::of(10_000), 50);
+        return 120 + intdiv(Scale::of(10_000), 50);
     }
 
     public function testForksOfAProcessHaveTheirOwnAnswersAndLeaveItsOwn(): void

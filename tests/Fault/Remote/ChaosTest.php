@@ -66,7 +66,7 @@ final class ChaosTest extends TidyTestCase
 
     protected function deadline(): int
     {
-        return 60 + intdiv(self::jobs(), 100);
+        return 120 + intdiv(self::jobs(), 100);
     }
 
     private static function jobs(): int

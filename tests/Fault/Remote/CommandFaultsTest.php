@@ -37,7 +37,7 @@ final class CommandFaultsTest extends TestCase
 
     protected function deadline(): int
     {
-        return 60 + 10 * Scale::of(20);
+        return 120 + 10 * Scale::of(20);
     }
 
     public function testACommandWhoseAgentIsKilledRunsOnAnotherAndHasOneResult(): void

@@ -37,7 +37,7 @@ final class EngineFaultsTest extends TidyTestCase
 
     protected function deadline(): int
     {
-        return 60 + 5 * Scale::of(30);
+        return 120 + 5 * Scale::of(30);
     }
 
     public function testTasksSubmittedWhileTheEngineIsKilledRunOnce(): void

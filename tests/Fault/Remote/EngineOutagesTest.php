@@ -45,7 +45,7 @@ final class EngineOutagesTest extends TidyTestCase
 
     protected function deadline(): int
     {
-        return 75;
+        return 150;
     }
 
     public function testAStreamGoesOnWhereItWasWhenTheEngineIsBack(): void

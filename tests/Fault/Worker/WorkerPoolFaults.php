@@ -33,7 +33,7 @@ abstract class WorkerPoolFaults extends TidyTestCase
 
     protected function deadline(): int
     {
-        return Scale::isFull() ? 280 : 55;
+        return Scale::isFull() ? 280 : 120;
     }
 
     /** @return WorkerPool a pool that prints nothing */

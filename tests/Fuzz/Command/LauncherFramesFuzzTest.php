@@ -20,11 +20,6 @@ final class LauncherFramesFuzzTest extends TidyTestCase
 
     private const COMMANDS = 4;
 
-    protected function deadline(): int
-    {
-        return 60;
-    }
-
     public function testAnySplitOfTheBytesHasTheSameResults(): void
     {
         mt_srand(Scale::seed());

@@ -16,11 +16,6 @@ final class RequestParserFuzzTest extends TestCase
 {
     use EndsInTime;
 
-    protected function deadline(): int
-    {
-        return 60;
-    }
-
     public function testValidRequestsAreAcceptedAndSpoiledOnesHaveOneVerdict(): void
     {
         mt_srand(Scale::seed());

@@ -60,11 +60,6 @@ final class ServerFuzzTest extends TidyTestCase
         unset($this->server, $this->fuzz);
     }
 
-    protected function deadline(): int
-    {
-        return 120;
-    }
-
     public function testWhatAServerSaysInAnyPiecesIsUnderstood(): void
     {
         $calls = self::calls();

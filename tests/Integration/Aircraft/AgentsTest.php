@@ -19,11 +19,6 @@ final class AgentsTest extends ServeTestCase
     use RunsAgents;
     use RunsAircraft;
 
-    protected function deadline(): int
-    {
-        return 60;
-    }
-
     public function testCertificatesAreRenderedByAgents(): void
     {
         $before = self::rendered();

@@ -574,9 +574,4 @@ final class PageTest extends ServeTestCase
 
         return $value;
     }
-
-    protected function deadline(): int
-    {
-        return 120;
-    }
 }

@@ -137,11 +137,6 @@ final class HttpBenchTest extends TidyTestCase
         );
     }
 
-    protected function deadline(): int
-    {
-        return 120;
-    }
-
     private static function needsWrk(): void
     {
         if (Program::find('wrk') === null) {

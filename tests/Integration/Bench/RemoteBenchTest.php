@@ -83,11 +83,6 @@ final class RemoteBenchTest extends TidyTestCase
         );
     }
 
-    protected function deadline(): int
-    {
-        return 120;
-    }
-
     /**
      * @param list<string> $options
      * @param list<string> $labels

@@ -30,7 +30,7 @@ final class ResourceUseTest extends TidyTestCase
 {
     protected function deadline(): int
     {
-        return Scale::isFull() ? 330 : 60;
+        return Scale::isFull() ? 330 : 120;
     }
 
     #[DataProviderExternal(LauncherPhp::class, 'startMethods')]

@@ -33,11 +33,6 @@ final class ServeReloadTest extends ServeTestCase
         };
         PHP;
 
-    protected function deadline(): int
-    {
-        return 120;
-    }
-
     public function testAReloadAfterAMoveOfTheAccessLogContinuesInANewFile(): void
     {
         $server = $this->serve(<<<'PHP'

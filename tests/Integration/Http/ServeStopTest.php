@@ -41,11 +41,6 @@ final class ServeStopTest extends ServeTestCase
         };
         PHP;
 
-    protected function deadline(): int
-    {
-        return 120;
-    }
-
     public function testUnderLoadEveryRequestReceivedIsAnsweredAndLaterConnectionsAreRefused(): void
     {
         $lost = 0;

@@ -349,9 +349,4 @@ final class StatusPageTest extends TestCase implements Statistics
 
         return $value;
     }
-
-    protected function deadline(): int
-    {
-        return 120;
-    }
 }
