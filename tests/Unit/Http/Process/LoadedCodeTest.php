@@ -6,6 +6,7 @@ namespace Spindle\Tests\Unit\Http\Process;
 
 use PHPUnit\Framework\TestCase;
 use Spindle\Http\Internal\Process\LoadedCode;
+use Spindle\Internal\Launcher\HelperCode;
 
 final class LoadedCodeTest extends TestCase
 {
@@ -21,6 +22,20 @@ final class LoadedCodeTest extends TestCase
 
         self::assertSame(1, OnceReadable::$openCount);
         self::assertNull($code->changed('once://'));
+    }
+
+    public function testAllFilesOfSpindleAreRecorded(): void
+    {
+        $source = \dirname(__DIR__, 4) . '/src';
+        $files = new \RecursiveIteratorIterator(
+            new \RecursiveDirectoryIterator($source, \FilesystemIterator::SKIP_DOTS),
+        );
+        $expected = array_keys(iterator_to_array($files));
+        $recorded = HelperCode::filesOf($source);
+        sort($expected);
+        sort($recorded);
+
+        self::assertSame($expected, $recorded);
     }
 
     public function testAFileThatIsLoadedLaterIsCheckedFromThenOn(): void
