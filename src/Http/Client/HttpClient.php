@@ -34,6 +34,7 @@ use Spindle\Http\Internal\Client\Upload;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Response;
 use Spindle\Http\ServerSentEvent;
+use Spindle\Internal\Async\Condition;
 use Spindle\Internal\Async\FiberQueue;
 use Spindle\Internal\Async\FiberSwitch;
 use Spindle\Internal\NotCopyable;
@@ -49,7 +50,8 @@ use Spindle\Statistics;
  *
  * A server may close a reused connection before it sends the first byte of a response. The client then repeats the
  * request once, on a new connection, if the request is idempotent and its body can be read a second time. If the server
- * answers `Expect: 100-continue` with 417, the client repeats the request without this field.
+ * answers `Expect: 100-continue` with 417, the client repeats the request without this field. Other failures, and
+ * responses such as 503, lead to a retry only with a {@see RequestRetryPolicy}.
  */
 final class HttpClient implements ClientInterface, Lifecycle, Statistics
 {
@@ -63,10 +65,15 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     private readonly FiberQueue $closing;
 
     private ?ClosedException $closed = null;
+    private ?ClosedException $killed = null;
+
+    /** @var array<int, Condition> fibers that pause before a retry, by object id of the condition */
+    private array $pauses = [];
 
     private int $runningCount = 0;
     private int $requestsTotal = 0;
     private int $failedTotal = 0;
+    private int $retriedTotal = 0;
 
     public function __construct(private readonly HttpClientOptions $options = new HttpClientOptions())
     {
@@ -212,8 +219,11 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
     /** Closes all connections. Running calls, and reads of bodies, throw a {@see ClientClosedException}. */
     public function kill(): void
     {
-        $killed = new ClosedException('the client was killed');
+        $killed = $this->killed = new ClosedException('the client was killed');
         $this->closed ??= $killed;
+        foreach ($this->pauses as $pause) {
+            $pause->notify();
+        }
         $this->dropForeignPools();
         $this->pools->kill($killed);
         $this->closing->wakeAll();
@@ -232,6 +242,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
      * - `waiting`: requests that wait for a connection; `running`: calls that have not returned
      * - `requests_total`: calls; `failed_total`: calls that threw an exception, or whose response threw one when its
      *   body was read. A call counts only once. A body that is closed or destroyed before its end is no failure
+     * - `retried_total`: attempts after which a request was sent again because of {@see RequestOptions::$retries}
      */
     public function statistics(): array
     {
@@ -240,6 +251,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             'running' => $this->runningCount,
             'requests_total' => $this->requestsTotal,
             'failed_total' => $this->failedTotal,
+            'retried_total' => $this->retriedTotal,
         ];
     }
 
@@ -263,7 +275,7 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
         try {
             $request->beginBody();
             for ($redirects = 0;; ++$redirects) {
-                $response = $this->attempt($request, $options, $deadline, $cancellation);
+                $response = $this->attemptUntilDone($request, $options, $deadline, $cancellation);
                 $redirect = $options->maxRedirects === 0
                     ? null
                     : Redirect::of($response, $request->url, $request->method);
@@ -291,6 +303,66 @@ final class HttpClient implements ClientInterface, Lifecycle, Statistics
             $this->runningCount -= $loop === $this->pools->loop ? 1 : 0;
             $hasResponse ? null : $request->call->countFailure();
             $this->closing->wakeAll();
+        }
+    }
+
+    /** Sends the request, and sends it again as long as the retry policy of the options requires it. */
+    private function attemptUntilDone(
+        OutgoingRequest $request,
+        RequestOptions $options,
+        int $deadline,
+        ?Cancellation $cancellation,
+    ): Response {
+        if ($options->retries === null) {
+            return $this->attempt($request, $options, $deadline, $cancellation);
+        }
+        for (;;) {
+            try {
+                $outcome = $this->attempt($request, $options, $deadline, $cancellation);
+            } catch (ConnectFailedException|ConnectionLostException|RequestTimeoutException $failure) {
+                $outcome = $failure;
+            }
+            $delay = self::retryDelay($options->retries, $request, $outcome, $deadline);
+            if ($delay === null) {
+                return $outcome instanceof Response ? $outcome : throw $outcome;
+            }
+            ++$request->call->retries;
+            ++$this->retriedTotal;
+            $outcome instanceof Response ? $outcome->getBody()->close() : null;
+            $this->pause($delay, $request, $cancellation);
+        }
+    }
+
+    /** Returns the seconds until the next attempt; null if this outcome is the last one. */
+    private static function retryDelay(
+        RequestRetryPolicy $policy,
+        OutgoingRequest $request,
+        Response|HttpClientException $outcome,
+        int $deadline,
+    ): ?float {
+        $attempts = $request->call->retries + 1;
+        if (!$policy->shouldRetry($outcome, $request->method, $attempts)) {
+            return null;
+        }
+        $delay = $policy->delayAfter($attempts, $outcome instanceof Response ? $outcome : null);
+
+        return $delay < DeadlineTimer::secondsUntil($deadline) && $request->canResendBody() ? $delay : null;
+    }
+
+    /** @throws ClientClosedException when the client was killed during the pause, or this process is a fork */
+    private function pause(float $seconds, OutgoingRequest $request, ?Cancellation $cancellation): void
+    {
+        $pid = getmypid();
+        $condition = new Condition();
+        $this->pauses[spl_object_id($condition)] = $condition;
+        try {
+            $this->killed === null ? $condition->waitFor($seconds, $cancellation) : null;
+        } finally {
+            unset($this->pauses[spl_object_id($condition)]);
+        }
+        $reason = $pid === getmypid() ? $this->killed : ClosedException::inFork();
+        if ($reason !== null) {
+            throw ClientClosedException::of($request, $reason->getMessage(), $reason);
         }
     }
 

@@ -31,6 +31,8 @@ final readonly class RequestOptions
      *     to `$timeout`. The request fails after {@see HttpClientOptions::$acquireTimeout} seconds in which no fiber
      *     has read a response or sent a body on any connection to the origin. {@see HttpClientOptions::$maxWaiting}
      *     does not apply
+     * @param RequestRetryPolicy|null $retries decides which requests are sent again; null for none. `$timeout` limits
+     *     the time of all attempts together. The other limits apply to each attempt
      *
      * @throws \ValueError when a number is out of its range
      */
@@ -47,6 +49,7 @@ final readonly class RequestOptions
         public TlsOptions $tls = new TlsOptions(),
         public bool $blocksPrivateAddresses = false,
         public bool $waitsInQueue = false,
+        public ?RequestRetryPolicy $retries = null,
     ) {
         NumberRange::checkTimeLimits([
             'connectTimeout' => $connectTimeout,

@@ -35,7 +35,7 @@ final class PoolHelp
         'finished_total' => 'Commands that have a result.',
         'failed_total' => 'Failed attempts of tasks, failed commands, or failed calls of the HTTP client.',
         'done_total' => 'Jobs that this agent has completed with a result.',
-        'retried_total' => 'Attempts after which a job or command is tried again.',
+        'retried_total' => 'Attempts after which a job, command or request is tried again.',
         'postponed_total' => 'Runs of tasks that have asked to run again later.',
         'job_duration_seconds' => 'Duration of ended attempts of jobs, in seconds.',
         'job_wait_seconds' => 'Time in which jobs were claimable before an attempt, in seconds.',

@@ -22,7 +22,9 @@ use Spindle\Http\Client\InvalidRequestException;
 use Spindle\Http\Client\InvalidResponseException;
 use Spindle\Http\Client\RedirectLimitException;
 use Spindle\Http\Client\RequestOptions;
+use Spindle\Http\Client\RequestRetryPolicy;
 use Spindle\Http\Client\RequestTimeoutException;
+use Spindle\Http\Internal\Answer\HttpDate;
 use Spindle\Http\Internal\Message\BadMessageException;
 use Spindle\Http\Internal\Message\ChunkDecoder;
 use Spindle\Http\Internal\Message\Fields;
@@ -75,6 +77,7 @@ final class OriginPools
         Fields::class,
         FreeMemory::class,
         GarbageCycles::class,
+        HttpDate::class,
         InflatedBody::class,
         InvalidRequestException::class,
         InvalidResponseException::class,
@@ -88,6 +91,7 @@ final class OriginPools
         PoolKill::class,
         Redirect::class,
         RedirectLimitException::class,
+        RequestRetryPolicy::class,
         RequestTimeoutException::class,
         Response::class,
         ResponseBody::class,

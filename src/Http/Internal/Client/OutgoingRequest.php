@@ -8,6 +8,7 @@ use Nyholm\Psr7\Request as PsrRequest;
 use Psr\Http\Message\RequestInterface;
 use Psr\Http\Message\StreamInterface;
 use Spindle\Http\Client\RequestBody;
+use Spindle\Http\Client\RequestRetryPolicy;
 use Spindle\Http\Internal\Message\Fields;
 use Spindle\Http\Internal\Message\HeadReader;
 use Spindle\Http\Internal\Message\IterableStream;
@@ -17,11 +18,6 @@ use Spindle\Http\Internal\Message\StreamSize;
 /** @phpstan-import-type FieldMap from Fields */
 final readonly class OutgoingRequest
 {
-    /** Methods whose requests can be repeated if the connection ended before an answer: RFC 9110, 9.2.2. */
-    private const IDEMPOTENT_METHODS = [
-        'GET' => true, 'HEAD' => true, 'OPTIONS' => true, 'TRACE' => true, 'PUT' => true, 'DELETE' => true,
-    ];
-
     private const METHOD_PATTERN = '@^' . HeadReader::TOKEN . '$@D';
 
     /** @param FieldMap $fields valid fields */
@@ -83,7 +79,7 @@ final readonly class OutgoingRequest
      */
     public function isRepeatable(): bool
     {
-        return isset(self::IDEMPOTENT_METHODS[$this->method]) && $this->rewindBody();
+        return \in_array($this->method, RequestRetryPolicy::METHODS, true) && $this->rewindBody();
     }
 
     /**
@@ -179,6 +175,22 @@ final readonly class OutgoingRequest
             });
         }
         $this->rewindBody();
+    }
+
+    /**
+     * Returns whether the body can be sent in a further attempt: no attempt has read it, or it can be read a second
+     * time. Rewinds the body.
+     */
+    public function canResendBody(): bool
+    {
+        $body = $this->body;
+        try {
+            return $this->rewindBody() || !\is_string($body) && UnreadableBodyException::guard(
+                static fn(): bool => !SingleReader::isClaimed($body) && StreamSize::left($body, 1) === 1,
+            );
+        } catch (UnreadableBodyException) {
+            return false;
+        }
     }
 
     private function rewindBody(): bool
