@@ -147,6 +147,8 @@ final class Response implements ResponseInterface
      * @param int $status with 303, the client sends GET to the target; with 307 and 308, it sends the same request; 301
      *     and 308 are permanent
      * @param array<string, string|list<string>> $headers
+     *
+     * @throws \InvalidArgumentException when the status is not from 300 to 399
      */
     public static function redirect(
         string $location,
@@ -154,6 +156,11 @@ final class Response implements ResponseInterface
         #[\SensitiveParameter]
         array $headers = [],
     ): self {
+        if ($status < 300 || $status > 399) {
+            throw new \InvalidArgumentException(
+                "The status of a redirect must be from 300 to 399, such as 303, not {$status}",
+            );
+        }
         // RFC 3986, appendix A. "%" is kept, because the location may contain encoded characters.
         $location = (string) preg_replace_callback(
             '/[^!#$%&\'()*+,\/:;=?@\[\]A-Za-z0-9\-._~]/',

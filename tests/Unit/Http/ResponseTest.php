@@ -68,6 +68,9 @@ final class ResponseTest extends TestCase
             yield "the status {$status}" => [static fn() => new Response($status)];
             yield "the status set {$status}" => [static fn() => $response->withStatus($status)];
         }
+        foreach ([200, 299, 400] as $status) {
+            yield "the status {$status} of a redirect" => [static fn() => Response::redirect('/', $status)];
+        }
         foreach (['', "9\r\n", '1.1 x', 'HTTP/1.1', "1.1\n"] as $version) {
             yield 'the version ' . json_encode($version) => [static fn() => $response->withProtocolVersion($version)];
         }
