@@ -89,8 +89,8 @@ final class PostgresConnection implements Lifecycle, PostgresLink
      *
      * @param string|list<string> $channels
      *
-     * @return \Generator<int, Notification|Reconnected> does not end before the cancellation, {@see close()} or
-     *     {@see kill()}; ending the loop closes the separate connection
+     * @return \Generator<int, Notification|Reconnected> ends at the cancellation, {@see close()} or {@see kill()};
+     *     ending the loop closes the separate connection
      *
      * @throws ConnectionFailedException when no server accepts the first connection
      * @throws AuthenticationException when a server refuses the login of the first or a later connection

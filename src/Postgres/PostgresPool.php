@@ -203,8 +203,11 @@ final class PostgresPool implements Lifecycle, PostgresLink, Statistics
      *
      * @param string|list<string> $channels
      *
-     * @return \Generator<int, Notification|Reconnected> does not end before the cancellation, {@see close()} or
-     *     {@see kill()}; ending the loop closes the separate connection
+     * @return \Generator<int, Notification|Reconnected> ends at the cancellation, {@see close()} or {@see kill()};
+     *     ending the loop closes the separate connection
+     *
+     * @throws ConnectionFailedException when no server accepts the first connection
+     * @throws AuthenticationException when a server refuses the login of the first or a later connection
      */
     public function listen(string|array $channels, ?Cancellation $cancellation = null): \Generator
     {
