@@ -44,7 +44,7 @@ final class ScreenTest extends SpindleCommandTestCase
     public function testAKeyPausesTheStartOfJobs(): void
     {
         $session = $this->screen("'" . self::JOB . "' ::: a b c d");
-        $session->waitFor('~Ctrl-C stop$~D');
+        $session->waitFor('~^0/4 done  2 of 2 running.*Ctrl-C stop$~Dms');
         $session->type('p');
         $session->waitFor('~^PAUSED: no more jobs start~m');
         $this->release('a', 'b', 'c', 'd');

@@ -118,7 +118,9 @@ final class UnreferencedObjectsTest extends TidyTestCase
     {
         $heard = [];
         $future = $this->listener($heard);
-        Eventually::holds(fn(): bool => $this->backends() === 1, 'it listens');
+        $isListening = "SELECT FROM pg_stat_activity WHERE application_name = '{$this->name}' AND state = 'idle'"
+            . " AND query LIKE 'LISTEN%'";
+        Eventually::holds(static fn(): bool => Cluster::ask($isListening) !== [], 'it listens');
         foreach (['first', 'second', 'third'] as $number => $payload) {
             delay(0.02);
             gc_collect_cycles();

@@ -47,7 +47,7 @@ final class HttpBenchTest extends TidyTestCase
             '--rounds',
             '1',
             '--seconds',
-            '0.2',
+            '0.5',
             '--connections',
             '5',
             '--peers',
