@@ -42,8 +42,8 @@ final class ConsoleApplication extends Application
     /** Version of Spindle, as in the newest section of CHANGELOG.md. */
     public const VERSION = LauncherProtocol::VERSION;
 
-    /** Environment variables that Symfony changes before doRun(). doRun() restores them, because jobs inherit them. */
-    private const SYMFONY_VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];
+    /** Environment variables that change before doRun(), which restores them, because jobs inherit them. */
+    private const CHANGED_VARIABLES = ['COLUMNS', 'LINES', 'SHELL_VERBOSITY'];
 
     /** Names that options have in similar programs, each with the name of this option in Spindle. */
     private const NAMES_ELSEWHERE = [
@@ -82,9 +82,10 @@ final class ConsoleApplication extends Application
         set_error_handler(null); // code of auto_prepend_file may have set a handler that throws despite `@`
         PhpSettings::set('display_errors', 'stderr'); // else, PHP's messages would mix with the output of jobs
         FileSizeLimit::handleSignal();
-        foreach (self::SYMFONY_VARIABLES as $name) {
+        foreach (self::CHANGED_VARIABLES as $name) {
             $this->environment[$name] = getenv($name, true);
         }
+        $this->setTerminalSize();
         try {
             $input ??= new ArgvInput($this->arguments());
             $input->setInteractive(false);
@@ -124,6 +125,14 @@ final class ConsoleApplication extends Application
         }
 
         return parent::doRun($input, $output);
+    }
+
+    /** Sets a size of the terminal until doRun(). Otherwise, Symfony would start two processes to find its size. */
+    private function setTerminalSize(): void
+    {
+        foreach (\function_exists('putenv') ? ['LINES', 'COLUMNS'] : [] as $name) {
+            $this->environment[$name] === false ? putenv("{$name}=0") : null;
+        }
     }
 
     /** Rejects inexact names, such as "ru" and "RUN": {@see arguments()} rewrites options only after exact names. */

@@ -562,6 +562,15 @@ final class RunCommandTest extends SpindleCommandTestCase
         self::assertOutcome(0, '', $process);
     }
 
+    public function testNoProcessIsStartedToFindTheSizeOfTheTerminal(): void
+    {
+        $this->file('stty', "#!/bin/sh\ntouch started\n", 0o700);
+        $process = $this->shell('unset COLUMNS LINES; PATH=$PWD:$PATH $SPINDLE run echo ::: a');
+
+        self::assertOutcome(0, "a\n", $process);
+        self::assertFileDoesNotExist($this->path('started'));
+    }
+
     public function testAVariableMayHaveAnyName(): void
     {
         $process = $this->shell('env a.b=1 "c d=2" "e[=3" $SPINDLE run -k printenv ::: a.b "c d" "e["');
