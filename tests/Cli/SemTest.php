@@ -375,7 +375,7 @@ final class SemTest extends TestCase
     private function bash(string $script): Process
     {
         $environment = ['TMPDIR' => $this->path(), ...$this->parallelEnvironment()];
-        $process = new Process(['bash', '-c', $script], $this->path(), $environment, '', 60.0);
+        $process = new Process(['bash', '-c', $script], $this->path(), $environment, '', 110.0);
         $process->run();
 
         return $process;

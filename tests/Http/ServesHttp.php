@@ -20,6 +20,8 @@ trait ServesHttp
 
     private ?Records $log = null;
 
+    protected bool $keepsBlockWarnings = false;
+
     protected string $address = '';
 
     /** @var list<HttpServer> */
@@ -59,7 +61,7 @@ trait ServesHttp
         string $address = '127.0.0.1:0',
         ?LoggerInterface $logger = null,
     ): HttpServer {
-        $this->log = new Records();
+        $this->log = new Records($this->keepsBlockWarnings);
         $this->servers[] = $this->server = new HttpServer($handler, $options, $logger ?? $this->log);
         [$this->address] = $this->server->start($address);
 

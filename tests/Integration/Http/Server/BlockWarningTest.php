@@ -24,6 +24,12 @@ final class BlockWarningTest extends HttpServerTestCase
     private const BY_OPEN_REQUESTS = '~^The event loop was blocked for (\d\.\d\d) s\{requests\}\.'
         . ' Other requests had to wait$~D';
 
+    protected function setUp(): void
+    {
+        parent::setUp();
+        $this->keepsBlockWarnings = true;
+    }
+
     public function testAHandlerThatBlocksIsNamedByMethodAndPath(): void
     {
         $this->serve(self::handle(...));
