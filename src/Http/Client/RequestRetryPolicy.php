@@ -83,14 +83,15 @@ final class RequestRetryPolicy
 
     /**
      * Returns the pause in seconds after an attempt: exponential backoff with jitter. If the response has a header
-     * Retry-After, the pause is at least as long as the server asks (RFC 9110, 10.2.3).
+     * Retry-After (RFC 9110, 10.2.3), this backoff follows the time that the server asks for. Otherwise, all clients
+     * would repeat their requests at the same moment.
      *
      * @param int $attempts number of attempts so far, at least 1
      * @param ResponseInterface|null $response response of the last attempt; null if it had none
      */
     public function delayAfter(int $attempts, ?ResponseInterface $response = null): float
     {
-        return max($this->backoff->after($attempts), $response === null ? 0.0 : self::retryAfter($response));
+        return $this->backoff->after($attempts) + ($response === null ? 0.0 : self::retryAfter($response));
     }
 
     private static function checkStatus(mixed $status): void

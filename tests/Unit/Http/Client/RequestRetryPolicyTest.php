@@ -77,8 +77,8 @@ final class RequestRetryPolicyTest extends TestCase
     {
         $policy = new RequestRetryPolicy(3, delay: 0.5, jitter: 0.0);
         self::assertSame(2.0, $policy->delayAfter(3));
-        self::assertSame(2.0, $policy->delayAfter(3, new Response(503, ['Retry-After' => '1'])));
-        self::assertSame(7.0, $policy->delayAfter(3, new Response(503, ['Retry-After' => '7'])));
+        self::assertSame(3.0, $policy->delayAfter(3, new Response(503, ['Retry-After' => '1'])));
+        self::assertSame(9.0, $policy->delayAfter(3, new Response(503, ['Retry-After' => '7'])));
         self::assertSame(2.0, $policy->delayAfter(3, new Response(503, ['Retry-After' => 'soon'])));
         self::assertSame(2.0, $policy->delayAfter(3, new Response(503, ['Retry-After' => HttpDate::of(0)])));
         $date = new Response(503, ['Retry-After' => HttpDate::of(time() + 1_000)]);
