@@ -223,8 +223,6 @@ final class ForkPrograms
     public static function turnTheLoop(string $dsn): array
     {
         [$connection, $pool] = self::open($dsn);
-        $running = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep(0.2), 8 AS a')->one());
-        $shared = Async::run(static fn(): mixed => $pool->query('SELECT pg_sleep(0.2), 9 AS a')->one());
         $heard = Async::run(static function () use ($connection): string {
             foreach ($connection->listen('forked') as $notification) {
                 return $notification instanceof Notification ? $notification->payload : 'a gap';
@@ -232,6 +230,10 @@ final class ForkPrograms
 
             return 'nothing';
         });
+        $isListening = "SELECT 1 FROM pg_stat_activity WHERE state = 'idle' AND query = 'LISTEN \"forked\"'";
+        Eventually::holds(static fn(): bool => $pool->query($isListening)->count() > 0, 'the connection listens');
+        $running = Async::run(static fn(): mixed => $connection->query('SELECT pg_sleep(0.2), 8 AS a')->one());
+        $shared = Async::run(static fn(): mixed => $pool->query('SELECT pg_sleep(0.2), 9 AS a')->one());
         delay(0.1);
         $fork = self::fork(static function () use ($dsn): void {
             $own = PostgresConnection::connect($dsn);
