@@ -79,7 +79,7 @@ trait StartFaults
                 2,
                 gracePeriod: 0.2,
                 bootstrap: $this->file("{$name}.php", "<?php\n{$code}\n"),
-                startTimeout: 1.0,
+                startTimeout: 3.0,
             );
             $futures[$name] = array_map(
                 static fn(int $number): Future => $pool->submit(new Call('square', $number)),
@@ -91,7 +91,7 @@ trait StartFaults
             foreach (self::outcomes($ofAPool) as $outcome) {
                 self::assertInstanceOf(WorkerStartException::class, $outcome, $name);
                 self::assertStringEndsWith(
-                    'not ready within 1 seconds. Check WorkerPoolOptions(bootstrap:), or increase startTimeout',
+                    'not ready within 3 seconds. Check WorkerPoolOptions(bootstrap:), or increase startTimeout',
                     $outcome->getMessage(),
                     $name,
                 );
