@@ -38,6 +38,7 @@ final class TaskRunner
      *
      * @throws \LogicException during {@see runAndWait()}
      * @throws \ValueError     when the line contains a NUL byte
+     * @throws StreamException when the task can't be stored, for example on a full disk; other tasks are not affected
      */
     public function add(mixed $id, string $cmd): void
     {
@@ -48,7 +49,14 @@ final class TaskRunner
         }
         Command::shell($cmd);
         $task = serialize([$id, $cmd]);
-        $this->tasks->append(pack('V', \strlen($task)) . $task);
+        $length = $this->tasks->length;
+        try {
+            $this->tasks->append(pack('V', \strlen($task)) . $task);
+        } catch (StreamException $failed) {
+            $this->tasks->truncate($length);
+
+            throw $failed;
+        }
         ++$this->total;
     }
 

@@ -5,6 +5,7 @@ declare(strict_types=1);
 namespace Spindle\Tests\Cli;
 
 use PHPUnit\Framework\Attributes\DataProvider;
+use PHPUnit\Framework\Attributes\TestWith;
 
 /** Shows that names of columns never lead to a command that was not meant, whatever names an input has. */
 final class HeaderTest extends SpindleCommandTestCase
@@ -64,6 +65,16 @@ final class HeaderTest extends SpindleCommandTestCase
         self::assertSame(255, $process->getExitCode());
         self::assertStringContainsString('the header has no such column', $process->getErrorOutput());
         self::assertFileDoesNotExist($this->path('ran'));
+    }
+
+    #[TestWith(["\nran\n"])]
+    #[TestWith([",\nran,ran\n"])]
+    public function testAMisspelledNameIsRefusedEvenIfAllNamesAreEmpty(string $input): void
+    {
+        $process = $this->spindle(['--header', ':', '--colsep', ',', 'touch', '{dri}/ran'], $input);
+
+        self::assertSame(255, $process->getExitCode());
+        self::assertStringContainsString('the header has no such column', $process->getErrorOutput());
     }
 
     public function testOtherBracesStayInACommandWithAReplacementString(): void

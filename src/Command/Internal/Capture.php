@@ -25,6 +25,7 @@ final class Capture
 
     private int $memoryBytes = 0;
 
+    /** @var int<0, max> */
     public int $length = 0;
 
     public function __construct(private CaptureStore $store) {}
@@ -65,6 +66,19 @@ final class Capture
             $this->store->write($this->file, $bytes);
         }
         $this->length += $size;
+    }
+
+    /**
+     * Removes what a failed {@see append()} has stored after the first `$length` bytes. The output is not shared.
+     *
+     * @param int<0, max> $length
+     */
+    public function truncate(int $length): void
+    {
+        if ($this->file !== null) {
+            ftruncate($this->file, $length);
+            fseek($this->file, 0, \SEEK_END);
+        }
     }
 
     public function hasOwnFile(): bool

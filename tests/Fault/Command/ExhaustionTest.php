@@ -12,6 +12,8 @@ use Spindle\Command\CommandPool;
 use Spindle\Command\CommandPoolOptions;
 use Spindle\Command\RetryPolicy;
 use Spindle\Command\StartMethod;
+use Spindle\Command\StreamException;
+use Spindle\Command\TaskRunner;
 use Spindle\Tests\Async;
 use Spindle\Tests\Eventually;
 use Spindle\Tests\Host;
@@ -133,6 +135,42 @@ final class ExhaustionTest extends TidyTestCase
             $pool->execute($large->withStdout($memory))->error ?? (string) ftell($memory),
             $pool->execute(Command::of('echo', 'small'))->stdout(),
         ];
+    }
+
+    public function testATaskThatCanNotBeStoredHarmsNoOtherTask(): void
+    {
+        $within = [...$this->withSmallDisk(), 'env', "TMPDIR={$this->path()}"];
+        [$stored, $failure, $ran] = (array) Host::call(self::class . '::storeTasks', [$this->path()], $within);
+
+        self::assertIsString($failure);
+        self::assertStringContainsString('No space left on device', $failure);
+        self::assertIsInt($stored);
+        self::assertEqualsCanonicalizing([...range(1, $stored), 'late', 'later'], $ran);
+    }
+
+    /** @return array{int, string, list<mixed>} number of stored tasks, failure, and ids of the tasks that have run */
+    public static function storeTasks(string $directory): array
+    {
+        file_put_contents("{$directory}/filled", str_repeat('x', 2_700_000));
+        $runner = new TaskRunner(2);
+        [$stored, $failure] = [0, ''];
+        while ($failure === '') {
+            try {
+                $runner->add($stored + 1, 'true #' . str_repeat('x', 100_000));
+                ++$stored;
+            } catch (StreamException $failed) {
+                $failure = $failed->getMessage();
+            }
+        }
+        unlink("{$directory}/filled");
+        $runner->add('late', 'true');
+        $runner->add('later', 'true');
+        $ran = [];
+        $runner->runAndWait(static function (array $result) use (&$ran): void {
+            $ran[] = $result['id'];
+        });
+
+        return [$stored, $failure, $ran];
     }
 
     #[TestWith([80, 900_000])]

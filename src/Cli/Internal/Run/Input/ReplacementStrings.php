@@ -34,6 +34,8 @@ final class ReplacementStrings
     /** @var array<array-key, int> position of each column, by name */
     private readonly array $columns;
 
+    private readonly bool $hasHeader;
+
     /**
      * @param array<array-key, string> $spellings spellings that replace the default ones, by {@see Replacement::$part}
      * @param list<string>             $columns   names of the columns; an empty name can't be used
@@ -58,6 +60,7 @@ final class ReplacementStrings
         }
         uksort($endings, self::longestFirst(...));
         $this->endings = $endings;
+        $this->hasHeader = $columns !== [];
         $this->columns = array_filter(
             array_map(static fn(int $index): int => $index + 1, array_flip(array_reverse($columns, true))),
             static fn(int|string $name): bool => $name !== '',
@@ -90,12 +93,12 @@ final class ReplacementStrings
         return preg_match(self::UNSUPPORTED_PATTERN, $rest, $match) === 1 ? $match[0] : null;
     }
 
-    /** Returns the first {NAME} that names no column; null if there is none, or if the columns have no names. */
+    /** Returns the first {NAME} that names no column; null if there is none, or if there is no header. */
     public function unknownColumnIn(string $text): ?string
     {
         $rest = (string) preg_replace($this->pattern($text), ' ', $text);
 
-        return $this->columns !== [] && preg_match(self::NAME_PATTERN, $rest, $match) === 1 ? $match[0] : null;
+        return $this->hasHeader && preg_match(self::NAME_PATTERN, $rest, $match) === 1 ? $match[0] : null;
     }
 
     public function removeFrom(string $text): string
